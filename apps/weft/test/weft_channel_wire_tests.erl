@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Payloads of channels: any term survives, large binaries travel apart and uncopied, and no
+%% @doc Payloads of channels: any term survives, large binaries follow the term uncopied, and no
 %% bytes make the decoder fail or take memory that they do not hold.
 -module(weft_channel_wire_tests).
 
@@ -11,7 +11,7 @@
 properties_test_() ->
     [{Name, {timeout, 60, ?_assert(proper:quickcheck(Property, [{numtests, 300}, quiet]))}}
      || {Name, Property} <- [{"batches", prop_batch()}, {"groups", prop_groups()},
-                            {"large items", prop_apart()},
+                            {"large items", prop_with_binaries()},
                              {"any bytes", prop_garbage()}, {"changed bytes", prop_mutation()}]].
 
 prop_batch() ->
@@ -35,13 +35,13 @@ prop_groups() ->
             end).
 
 %% Terms with large binaries at random places, deeper than the encoder looks, too.
-prop_apart() ->
+prop_with_binaries() ->
     Large = ?LET({Size, Byte}, {range(16000, 17000), byte()}, binary:copy(<<Byte>>, Size)),
     Term = ?SIZED(Size, term(min(Size, 10), Large)),
     ?FORALL(Message, Term,
             begin
                 Item = [self() | Message],
-                {Body, Bytes} = ?W:apart(Item),
+                {Body, Bytes} = ?W:with_binaries(Item),
                 Bytes =:= iolist_size(Body)
                     andalso {items, [Item]} =:= ?W:decode(iolist_to_binary(Body))
             end).
@@ -55,7 +55,8 @@ term(Size, Large) ->
 
 large_binaries_are_not_copied_test() ->
     Binary = binary:copy(<<1>>, 1 bsl 20),
-    {Body, _} = ?W:apart([self() | {'$gen_call', {self(), make_ref()}, {write, key, Binary}}]),
+    Call = {'$gen_call', {self(), make_ref()}, {write, key, Binary}},
+    {Body, _} = ?W:with_binaries([self() | Call]),
     ?assert(lists:any(fun(Part) -> Part =:= Binary end, Body)),
     Payload = iolist_to_binary(Body),
     {items, [[_ | {_, _, {write, key, Received}}]]} = ?W:decode(Payload),
@@ -84,7 +85,7 @@ prop_garbage() ->
 prop_mutation() ->
     ?FORALL({Place, Bit, Cut}, {integer(0, 20200), range(0, 255), integer(0, 100)},
             begin
-                {Body, _} = ?W:apart([x | {a, binary:copy(<<5>>, 20000)}]),
+                {Body, _} = ?W:with_binaries([x | {a, binary:copy(<<5>>, 20000)}]),
                 Payload = iolist_to_binary(Body),
                 At = Place rem (byte_size(Payload) - 1),
                 <<Head:At/binary, _, Tail/binary>> = Payload,

@@ -3,16 +3,16 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(LATE, weft_global_late).
--define(HOMES, ['one@host', 'other@host']).
+-define(REPLICAS, ['one@host', 'other@host']).
 -define(LOCKS, 1000).
-%% So often a home is told in vain before it is given up; see the module.
+%% So often a replica is told in vain before it is given up; see the module.
 -define(ATTEMPTS, 20).
 
-%% However much there is to tell: one tells each home, of which one lives, and in order.
-one_process_tells_a_home_test() ->
+%% However much there is to tell: one tells each replica, of which one lives, and in order.
+one_process_tells_a_replica_test() ->
     World = [One, Other] = world(),
     with_late(World, #{tell => silent}, fun() ->
-        [ok = ?LATE:later(Home, command(N)) || N <- lists:seq(1, ?LOCKS), Home <- ?HOMES],
+        [ok = ?LATE:later(Replica, command(N)) || N <- lists:seq(1, ?LOCKS), Replica <- ?REPLICAS],
         ?assertEqual(2 * ?LOCKS, ?LATE:count()),
         answer(One, true),
         weft_test_nodes:until(fun() -> ?LATE:count() =< ?LOCKS end),
@@ -25,21 +25,21 @@ one_process_tells_a_home_test() ->
     end).
 
 %% It has let go by itself meanwhile, or does not live any more.
-a_home_that_never_answers_is_given_up_test() ->
+a_replica_that_never_answers_is_given_up_test() ->
     World = [One, _] = world(),
     with_late(World, #{}, fun() ->
         ok = ?LATE:later('one@host', command(1)),
         weft_test_nodes:until(fun() -> ?LATE:count() =:= 0 end),
         ?assertEqual({[], ?ATTEMPTS}, {answered(One), asked(One)}),
-        %% Later it is another life of it.
+        %% Later it is another incarnation of it.
         answer(One, true),
         ok = ?LATE:later('one@host', command(0)),
         weft_test_nodes:until(fun() -> answered(One) =:= [command(0)] end)
     end).
 
-a_home_that_is_not_there_is_not_asked_test() ->
+a_replica_that_is_not_there_is_not_asked_test() ->
     World = [One, _] = world(),
-    with_late(World, #{homes => fun() -> ['other@host'] end}, fun() ->
+    with_late(World, #{lock_nodes => fun() -> ['other@host'] end}, fun() ->
         ok = ?LATE:later('one@host', command(1)),
         weft_test_nodes:until(fun() -> ?LATE:count() =:= 0 end),
         ?assertEqual(0, asked(One))
@@ -60,18 +60,18 @@ what_waits_is_bounded_test() ->
 without_the_process_nothing_waits_test() ->
     ?assertEqual(ok, ?LATE:later('one@host', command(1))).
 
-%% --- homes that answer or not -----------------------------------------------------------------
+%% --- replicas that answer or not --------------------------------------------------------------
 
 command(N) -> {delete, resource, requester, {self(), N}}.
 
-%% A home: does it answer, how many ask it now, how many did at most, how many did in all.
-world() -> [{atomics:new(4, []), ets:new(answered, [ordered_set, public])} || _ <- ?HOMES].
+%% A replica: does it answer, how many ask it now, how many did at most, how many did in all.
+world() -> [{atomics:new(4, []), ets:new(answered, [ordered_set, public])} || _ <- ?REPLICAS].
 
 with_late(World, Options, Test) ->
-    Rows = maps:from_list(lists:zip(?HOMES, World)),
+    Rows = maps:from_list(lists:zip(?REPLICAS, World)),
     Ask = case Options of #{tell := silent} -> fun await/2; #{} -> fun ask/2 end,
-    Tell = fun(Home, Command) -> tell(maps:get(Home, Rows), Command, Ask) end,
-    Fake = #{homes => fun() -> ?HOMES end, pause_ms => 1},
+    Tell = fun(Replica, Command) -> tell(maps:get(Replica, Rows), Command, Ask) end,
+    Fake = #{lock_nodes => fun() -> ?REPLICAS end, pause_ms => 1},
     {ok, Pid} = ?LATE:start_link((maps:merge(Fake, Options))#{tell => Tell}),
     try Test()
     after
@@ -87,7 +87,7 @@ tell({Counts, _} = State, Command, Ask) ->
     atomics:sub(Counts, 2, 1),
     DoesAnswer.
 
-%% A home that does not live says so at once; a silent one keeps whoever asks waiting.
+%% A replica that does not live says so at once; a silent one keeps whoever asks waiting.
 ask({Counts, Answered}, Command) ->
     DoesAnswer = atomics:get(Counts, 1) =:= 1,
     DoesAnswer andalso ets:insert(Answered, {atomics:get(Counts, 4), Command}),

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Locks of one home against their definition: one requester at a time, first come first
+%% @doc Locks of one replica against their definition: one requester at a time, first come first
 %% served, nothing left behind.
 -module(weft_locks_core_tests).
 
@@ -127,7 +127,7 @@ a_lost_connection_keeps_the_lock_for_a_while_test() ->
     Away = Before ++ [{timer, Lease}, set(c, 3, 0)],
     ?assertEqual([{a, true}, {c, true}], replies(run(Away, #{}))).
 
-%% Who asked knows that his call is lost, and asks again: there, or at another home.
+%% Who asked knows that his call is lost, and asks again: there, or at another replica.
 a_lost_connection_costs_the_place_in_line_test() ->
     Before = [set(a, 1, infinity), set(b, 2, infinity), set(c, 3, infinity),
               {notice, {gone, pid(2), noconnection}}],
@@ -149,7 +149,7 @@ a_late_deletion_ends_nothing_that_was_asked_later_test() ->
     ?assertEqual([{a, true}, {b, false}, {c, true}, {d, true},
                   {i, #{locks => 0, waiting => 0, refused => 0}}], replies(run(Left, #{}))).
 
-homes_are_those_that_are_up_test() ->
+lock_nodes_are_those_that_are_up_test() ->
     Views = [V || {view, lock_homes, V} <- run([{neighbour_up, b@x}, {neighbour_up, 'A@x'},
                                                 {neighbour_down, b@x, gone}], #{})],
     ?assertEqual([[a@x], [a@x, b@x], ['A@x', a@x, b@x], ['A@x', a@x]], Views).

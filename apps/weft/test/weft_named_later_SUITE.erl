@@ -35,7 +35,7 @@ what_was_there_stays_and_is_seen(Config) ->
     until(fun() -> [P || P <- call(Other, weft_pg, get_members, [early]), node(P) =:= Self] =/= []
           end),
     until(fun() -> is_pid(call(Other, weft_global, whereis_name, [early])) end),
-    until(fun() -> lists:member(Self, call(Other, weft_global_late, homes, [])) end),
+    until(fun() -> lists:member(Self, call(Other, weft_global_late, lock_nodes, [])) end),
     ?assertNot(lock(Other, early, [Self, name(Other)])),
     true = call(Node, ?MODULE, holder, [late]),
     until(fun() -> call(Other, weft_global, whereis_name, [late]) =/= undefined end),
@@ -51,7 +51,7 @@ distribution_ends_and_begins_again(Config) ->
     One = named(Node, one),
     true = call(Node, ?MODULE, holder, [kept]),
     ok = call(Node, net_kernel, stop, []),
-    until(fun() -> call(Node, weft_global_late, homes, []) =:= [nonode@nohost] end),
+    until(fun() -> call(Node, weft_global_late, lock_nodes, []) =:= [nonode@nohost] end),
     ?assert(lock(Node, alone, [nonode@nohost])),
     Two = named(Node, two),
     ?assertNotEqual(One, Two),
@@ -70,7 +70,7 @@ named(Node, Name) ->
     Self = node_name(Name),
     {ok, _} = call(Node, net_kernel, start, [[Self, shortnames]]),
     true = call(Node, erlang, set_cookie, [weft_test]),
-    until(fun() -> call(Node, weft_global_late, homes, []) =:= [Self] end),
+    until(fun() -> call(Node, weft_global_late, lock_nodes, []) =:= [Self] end),
     Self.
 
 %% @doc A process that is in a group, has a name and holds a lock, each of the same name.

@@ -99,13 +99,13 @@ a_minority_refuses_and_loses(Config) ->
 a_name_said_to_be_free_is_free(Config) ->
     [A, B, C, D] = shared(Config),
     {Pid, {ok, Token}} = hold(D, x),
-    %% Its node and the one that asks do not see each other, but the homes see both.
+    %% Its node and the one that asks do not see each other, but the replicas see both.
     ok = cut(D, [A]),
     ok = cut(A, [D]),
     until(fun() -> unregistered(A, x) end, 60000),
     ?assertEqual(undefined, strong(D, held, [x])),
     ok = healed([A, B, C, D]),
-    %% Cut off from everybody until its lease has ended, and back before the homes know that.
+    %% Cut off from everybody until its lease has ended, and back before the replicas know that.
     {_, {ok, Later}} = hold(D, y),
     ok = cut(D, [A, B, C]),
     until(fun() -> strong(D, is_held, [y, Later]) =:= false end, 60000),
@@ -233,7 +233,7 @@ history(N, Faults, Config) ->
     {Left, Crashes} = lists:foldl(fun(_, Acc) -> fault(Acc, Dir, Config) end, {Nodes, []},
                                   lists:seq(1, Faults)),
     ok = healed(Left),
-    %% They end among working homes: the last answers are not all unknown.
+    %% They end among working replicas: the last answers are not all unknown.
     until(fun() -> lists:all(fun is_served/1, Left) end, 90000),
     [ok = call(Node, weft_names_strong_users, stop, []) || Node <- Left],
     ok = weft_test_nodes:stop_all(),
@@ -245,7 +245,7 @@ checked(Events, Crashes) ->
     Seen = lists:foldl(fun({Us, Node, Event}, Acc) ->
                            weft_sim_name_history:notice(Node, names, {history, Event}, Us, Acc)
                        end, weft_sim_name_history:new(), Events),
-    PartitionOf = fun(Name) -> weft_names_strong_homes:partition(Name, 4) end,
+    PartitionOf = fun(Name) -> weft_names_strong_placement:partition(Name, 4) end,
     Histories = weft_sim_name_history:histories(Seen, #{crashes => Crashes,
                                                         partition_of => PartitionOf}),
     maps:foreach(fun(Name, History) ->

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What a node owns: sums, watched processes, what differs from the homes.
+%% @doc What a node owns: sums, watched processes, what differs from the replicas.
 -module(weft_names_strong_holdings_tests).
 
 -include_lib("proper/include/proper.hrl").

@@ -5,7 +5,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(CLIENT, weft_names_strong_owner).
--define(HOMES, ['a@x', 'b@x', 'c@x']).
+-define(REPLICAS, ['a@x', 'b@x', 'c@x']).
 
 a_name_is_owned_from_the_answer_until_the_lease_ends_test() ->
     {C1, Sent} = command({register, x, p, meta, exit, 5000}, caller, ?CLIENT:new(), 1000),
@@ -45,7 +45,7 @@ what_may_have_been_registered_is_not_registered_again_test() ->
     {C2, Effects} = ?CLIENT:tick(C1, env(9002)),
     ?assert(lists:member({reply, caller, {error, no_quorum}}, Effects)),
     ?assertMatch(#{requests := 0}, ?CLIENT:info(C2)),
-    %% A home that says that it did not carry it out may be asked anew.
+    %% A replica that says that it did not carry it out may be asked anew.
     {_, Again} = answer({stale, {7, 0}, [3]}, C1, 8100),
     ?assert(lists:member({send, 'a@x', {ask, 0, {write, {7, 1}, 0, 3,
                                                  [{3, {register, y, q, meta, 0}}]}}}, Again)).
@@ -68,7 +68,7 @@ whoever_leads_is_asked_test() ->
     {C1, _} = command({whereis, x, 1000}, caller, ?CLIENT:new(), 0),
     {C2, Again} = ?CLIENT:answer('a@x', 0, {not_leader, 'c@x'}, C1, env(1)),
     ?assertEqual([{send, 'c@x', {ask, 0, {read, 7, [{1, {name, x}}]}}}], Again),
-    %% Without a hint the next tick asks another home.
+    %% Without a hint the next tick asks another replica.
     {C3, []} = ?CLIENT:answer('c@x', 0, {not_leader, none}, C2, env(2)),
     ?assertMatch({_, [{send, _, {ask, 0, {read, 7, _}}}]}, ?CLIENT:tick(C3, env(600))).
 
@@ -80,7 +80,7 @@ answers_to_an_earlier_life_are_nothing_test() ->
                  [Effect || {reply, _, _} = Effect <- Effects]),
     ?assert(lists:member({view, {name, x}, {cached, p, 9, meta, 8001}}, Effects)).
 
-what_the_homes_have_too_much_is_removed_test() ->
+what_the_replicas_have_too_much_is_removed_test() ->
     {C1, _} = ?CLIENT:tick(owner(exit), env(4000)),
     {_, Effects} = answer({renewed, {7, 0}, 3, 60, {names, #{x => 50, orphan => 55}}}, C1, 4001),
     ?assertEqual([{write, {7, 0}, 50, 4, [{4, {unregister, orphan, 55}}]}],
@@ -99,7 +99,7 @@ what_was_registered_without_an_answer_is_replaced_test() ->
                  [Ask || {send, _, {ask, 0, Ask}} <- Again]),
     {C6, Effects} = answer({wrote, {7, 0}, 50, [{5, {registered, 61}}]}, C5, 3102),
     ?assertEqual([{reply, second, {ok, 61}}], [Effect || {reply, _, _} = Effect <- Effects]),
-    %% Only the homes know that they do not have what was forgotten.
+    %% Only the replicas know that they do not have what was forgotten.
     ?assertEqual([{write, {7, 0}, 50, 6, [{6, {unregister, y, 60}}]}],
                  [Ask || {send, _, {ask, 0, Ask}} <- Effects]),
     {C7, Third} = answer({wrote, {7, 0}, 50, [{6, absent}]}, C6, 3103),
@@ -111,7 +111,7 @@ what_was_registered_without_an_answer_is_replaced_test() ->
     ?assertEqual([{reply, fourth, {error, {taken, r}}}],
                  [Effect || {reply, _, _} = Effect <- Taken]).
 
-%% Whoever owns nothing may still have something at the homes, which only he keeps alive.
+%% Whoever owns nothing may still have something at the replicas, which only he keeps alive.
 after_the_last_answer_there_is_a_renewal_test() ->
     {C1, _} = command({register, x, p, meta, exit, 1000}, caller, ?CLIENT:new(), 1000),
     {C2, _} = answer({wrote, {7, 0}, 50, [{1, {taken, other, 9}}]}, C1, 1001),
@@ -179,12 +179,12 @@ a_name_that_is_not_given_back_is_asked_for_again_and_never_said_to_be_free_test(
 
 with_renewal({Client, Effects}) -> {Client, [renewal | Effects]}.
 
-without_homes_nothing_is_said_test() ->
+without_replicas_nothing_is_said_test() ->
     {C1, _} = command({remove, x, 1000}, caller, ?CLIENT:new(), 1000),
     {_, Effects} = ?CLIENT:tick(C1, env(2000)),
     ?assertEqual([{reply, caller, {error, no_quorum}}], Effects).
 
-an_owner_gives_back_what_a_home_asks_for_test() ->
+an_owner_gives_back_what_a_replica_asks_for_test() ->
     Asker = {'e@x', 3, 1},
     {C1, Effects} = ?CLIENT:give_back('b@x', Asker, {x, 50}, owner(exit), env(2000)),
     ?assert(lists:member({view, {name, x}, delete}, Effects)),
@@ -196,10 +196,10 @@ an_owner_gives_back_what_a_home_asks_for_test() ->
                [Sent || {send, _, _} = Sent <- Out]
            end,
     ?assertEqual([{send, 'b@x', {removal, {given_back, Asker, 50}}}], Told(removed)),
-    %% What the homes did not have was not free because of this.
+    %% What the replicas did not have was not free because of this.
     ?assertEqual([], Told(absent)).
 
-%% The lease as this node knows it may be over, and at the homes it is not.
+%% The lease as this node knows it may be over, and at the replicas it is not.
 an_owner_gives_back_what_it_does_not_know_of_test() ->
     Asker = {'e@x', 3, 1},
     {_, Unknown} = ?CLIENT:give_back('b@x', Asker, {z, 44}, owner(exit), env(2000)),
@@ -224,7 +224,7 @@ command(Command, From, Client, NowMs) -> ?CLIENT:command(Command, From, Client, 
 answer(Answer, Client, NowMs) -> ?CLIENT:answer('a@x', 0, Answer, Client, env(NowMs)).
 
 env(NowMs) ->
-    Options = weft_names_strong_options:complete(#{voters => ?HOMES, partitions => 1,
+    Options = weft_names_strong_options:complete(#{voters => ?REPLICAS, partitions => 1,
                                                    lease_ms => 8000}),
     #{now_ms => NowMs, self => 'd@x', scope => scope, incarnation => 7, options => Options,
-      up => maps:from_list([{Home, 1} || Home <- ?HOMES]), places => #{0 => ?HOMES}}.
+      up => maps:from_list([{Replica, 1} || Replica <- ?REPLICAS]), places => #{0 => ?REPLICAS}}.

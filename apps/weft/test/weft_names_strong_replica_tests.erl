@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc One home of a partition: founding, votes, following, and who is no member.
+%% @doc One replica of a partition: founding, votes, following, and who is no member.
 -module(weft_names_strong_replica_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -9,7 +9,7 @@
 -define(B, {'b@x', 1}).
 -define(C, {'c@x', 1}).
 
-founding_needs_every_home_test() ->
+founding_needs_every_replica_test() ->
     A0 = new(?A),
     {A1, Asked} = ?REPLICA:tick(A0, env(?A, 1000)),
     Ballot = {1, 'a@x', 1},
@@ -21,7 +21,7 @@ founding_needs_every_home_test() ->
     ?assertMatch([{'b@x', {append, Ballot, 1, _, [noop], _}}, {'c@x', {append, _, _, _, _, _}}],
                  Told).
 
-only_the_first_home_founds_and_only_in_the_first_view_test() ->
+only_the_first_replica_founds_and_only_in_the_first_view_test() ->
     {_, []} = ?REPLICA:tick(new(?B), env(?B, 1000)),
     {_, []} = ?REPLICA:tick(new(?A), (env(?A, 1000))#{founds := false}).
 
@@ -61,8 +61,8 @@ names_of_a_node_that_lives_anew_are_free_test() ->
     {Leader, [{'d@x', {wrote, _, _, _}}]} = lasting(Asked, {?A, ?B}, OpenMs, OpenMs + 200),
     [?assertEqual(Count, weft_names_strong_table:count(?REPLICA:table(element(1, Ticked))))
      || {Up, Count} <- [{#{}, 1}, {#{'d@x' => 1}, 1}, {#{'d@x' => 2}, 0}],
-        #{up := Homes} = Env <- [env(?A, OpenMs + 300)],
-        Ticked <- [?REPLICA:tick(Leader, Env#{up := maps:merge(Homes, Up)})]].
+        #{up := Known} = Env <- [env(?A, OpenMs + 300)],
+        Ticked <- [?REPLICA:tick(Leader, Env#{up := maps:merge(Known, Up)})]].
 
 an_owner_that_is_not_heard_of_keeps_its_names_for_a_lease_and_a_margin_test() ->
     #{lease_ms := LeaseMs, margin_ms := MarginMs} = options(),
@@ -77,7 +77,7 @@ an_owner_that_is_not_heard_of_keeps_its_names_for_a_lease_and_a_margin_test() ->
     {Free, _} = lasting(Held, {?A, ?B}, EndMs + 100, EndMs + 300),
     ?assertEqual(0, weft_names_strong_table:count(?REPLICA:table(Free))).
 
-%% Ticks of a leader and acknowledgements of another home for a time; what goes to d@x meanwhile.
+%% Ticks of a leader and acknowledgements of another replica for a time; what goes to d@x meanwhile.
 lasting(Leader, {Self, {Node, _} = Other}, FromMs, ToMs) ->
     lists:foldl(fun(NowMs, {L0, Answers}) ->
                     {L1, Out1} = ?REPLICA:tick(L0, env(Self, NowMs)),
@@ -104,7 +104,7 @@ a_follower_that_missed_something_gets_the_table_test() ->
     {B2, [{'a@x', {ack, Ballot, Round}}]} = ?REPLICA:handle(?A, Snapshot, B1, env(?B, 2)),
     ?assertMatch(#{role := follower, leader := ?A, members := [?A, ?B, ?C]}, ?REPLICA:info(B2)).
 
-a_vote_goes_to_who_has_all_this_home_has_test() ->
+a_vote_goes_to_who_has_all_this_replica_has_test() ->
     B = follower(),
     Own = {{1, 'a@x', 1}, 2},
     Ballot = {5, 'c@x', 1},
@@ -127,13 +127,13 @@ nobody_who_hears_a_leader_would_elect_another_test() ->
     ?assertMatch({_, [{'c@x', {agreed, asking, _}}]}, ?REPLICA:handle(?C, Ask, Down, env(?B, 10))).
 
 %% It does not know the names any more, but what it acknowledged binds its vote.
-a_removed_home_votes_as_before_test() ->
+a_removed_replica_votes_as_before_test() ->
     {Removed, []} = ?REPLICA:handle(?A, {removed, {1, 'a@x', 1}}, follower(), env(?B, 10)),
     ?assertEqual(none, ?REPLICA:table(Removed)),
     ?assertMatch({_, []}, ?REPLICA:handle(?C, {elect, {5, 'c@x', 1}, {{0, none, 0}, 9}}, Removed,
                                           env(?B, 10))).
 
-a_home_whose_members_live_anew_forgets_test() ->
+a_replica_whose_members_live_anew_forgets_test() ->
     Anew = (env(?B, 60000))#{lives := #{'a@x' => 2, 'b@x' => 1, 'c@x' => 2}},
     {Forgot, []} = ?REPLICA:tick(follower(), Anew),
     ?assertEqual(none, ?REPLICA:table(Forgot)),
@@ -263,7 +263,7 @@ options() -> weft_names_strong_options:complete(#{voters => ['a@x', 'b@x', 'c@x'
 env(Self, NowMs) ->
     env(Self, NowMs, ['a@x', 'b@x', 'c@x']).
 
-env(Self, NowMs, Homes) ->
+env(Self, NowMs, Replicas) ->
     Lives = #{'a@x' => 1, 'b@x' => 1, 'c@x' => 1},
-    #{now_ms => NowMs, self => Self, up => Lives, lives => Lives, homes => Homes, founds => true,
-      options => options()}.
+    #{now_ms => NowMs, self => Self, up => Lives, lives => Lives, replicas => Replicas,
+      founds => true, options => options()}.

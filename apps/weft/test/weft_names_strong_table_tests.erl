@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What the homes of a partition keep: tokens, lives, leases, requests that come twice.
+%% @doc What the replicas of a partition keep: tokens, lives, leases, requests that come twice.
 -module(weft_names_strong_table_tests).
 
 -include_lib("proper/include/proper.hrl").

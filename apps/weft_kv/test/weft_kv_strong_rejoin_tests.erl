@@ -122,7 +122,7 @@ later_members_are_asked_test() ->
                  {{put, <<"v">>}, {promise, ?NONE, ?NOTHING}, {promise, ?NONE, ?NOTHING}}]].
 
 request(Request, Members) ->
-    ?P:init(Request, #{key => <<"k">>, id => <<"id">>, homes => [a, b, c], members => Members,
+    ?P:init(Request, #{key => <<"k">>, id => <<"id">>, replicas => [a, b, c], members => Members,
                        counter => 7, timeout_ms => 1000}).
 
 reply(Node, Tag, Reply, State) -> ?P:handle({reply, Node, Tag, Reply}, State).

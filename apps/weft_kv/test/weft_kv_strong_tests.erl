@@ -284,7 +284,7 @@ answers_are_counted_once_and_late_ones_not_at_all_test() ->
     ?assertEqual({Two, []}, reply(c, 1, {promise, {0, 9, <<"x">>}, content(1)}, Two)).
 
 begin_request(Request) ->
-    ?P:init(Request, #{key => <<"k">>, id => <<"id">>, homes => [a, b, c], members => ?FOUNDERS,
+    ?P:init(Request, #{key => <<"k">>, id => <<"id">>, replicas => [a, b, c], members => ?FOUNDERS,
                        counter => 7, timeout_ms => 1000}).
 
 reply(Node, Tag, Reply, State) -> ?P:handle({reply, Node, Tag, Reply}, State).

@@ -44,11 +44,11 @@ history(Seed) -> element(1, seen(Seed)).
 %% And how many requests were carried out after the healing, if any has to be, and how many replicas
 %% voted again.
 seen(Seed) ->
-    {Nodes, Homes, Verbs} = schedule(Seed),
+    {Nodes, Replicas, Verbs} = schedule(Seed),
     World0 = weft_sim_datagrams:new(
                #{seed => Seed, core => weft_sim_kv_core, latency_ms => {1, 6}, loss => 0.02,
                  repeats => 0.03, late => {0.02, 140},
-                 options => fun(_) -> #{homes => Homes, keys => ?KEYS, clients => 2,
+                 options => fun(_) -> #{replicas => Replicas, keys => ?KEYS, clients => 2,
                                         pause_ms => 100, timeout_ms => ?TIMEOUT_MS,
                                         until_ms => ?END_MS - 2 * ?TIMEOUT_MS}
                             end}),
@@ -65,14 +65,14 @@ seen(Seed) ->
                                      Entry <- weft_sim_register_model:entry(Request, N, Return,
                                                                             Result)]}
                      || Key <- lists:usort(?KEYS)]),
-     case is_majority_wiped(Homes, Verbs) of
+     case is_majority_wiped(Replicas, Verbs) of
          true -> excused;
          false -> length(Late)
      end,
      length([rejoined || {_, _, rejoined} <- Notices])}.
 
-is_majority_wiped(Homes, Verbs) ->
-    2 * length(lists:usort([Node || {_, {wipe, Node}} <- Verbs])) > length(Homes).
+is_majority_wiped(Replicas, Verbs) ->
+    2 * length(lists:usort([Node || {_, {wipe, Node}} <- Verbs])) > length(Replicas).
 
 %% The order in which things happened is finer than milliseconds.
 numbered(Notices) -> lists:zip(lists:seq(1, length(Notices)), Notices).
@@ -87,17 +87,17 @@ schedule(Seed) ->
     _ = rand:seed(exsss, Seed),
     Count = case rand:uniform(4) of 1 -> 5; _ -> 3 end,
     Nodes = [list_to_atom("n" ++ integer_to_list(N) ++ "@sim") || N <- lists:seq(1, Count + 1)],
-    Homes = lists:sublist(Nodes, Count),
+    Replicas = lists:sublist(Nodes, Count),
     Faults = [fault(rand:uniform(?FAULTS_MS - 600) + 200, Nodes)
               || _ <- lists:seq(1, 3 + rand:uniform(6))],
     Wiped = case rand:uniform(6) of
-                N when N < 3 -> [wiped(rand:uniform(1500) + 500, Homes)];
-                N when N < 5 -> one_by_one(Homes);
+                N when N < 3 -> [wiped(rand:uniform(1500) + 500, Replicas)];
+                N when N < 5 -> one_by_one(Replicas);
                 _ -> []
             end,
     Healing = [{?FAULTS_MS, Verb} || Node <- Nodes, Verb <- [{resume, Node}, {start, Node}]]
         ++ [{?FAULTS_MS, heal}],
-    {Nodes, Homes, lists:append(Faults ++ Wiped) ++ Healing}.
+    {Nodes, Replicas, lists:append(Faults ++ Wiped) ++ Healing}.
 
 fault(AtMs, Nodes) ->
     LaterMs = AtMs + 20 + rand:uniform(600),
@@ -124,8 +124,8 @@ wiped(AtMs, [Node | Others]) ->
         ++ [{BackMs + 400, {start, N}} || N <- After].
 
 %% Disks are lost, mostly so that the ones before have had time to be filled.
-one_by_one(Homes) ->
-    Lost = [pick(Homes) || _ <- lists:seq(1, 1 + rand:uniform(3))],
+one_by_one(Replicas) ->
+    Lost = [pick(Replicas) || _ <- lists:seq(1, 1 + rand:uniform(3))],
     [lost(200 + N * 600 + rand:uniform(300), Node)
      || {N, Node} <- lists:zip(lists:seq(0, length(Lost) - 1), Lost)].
 

@@ -7,8 +7,9 @@
 %% saw last. All that they ask and are told is a notice, `{call, Id, Key, Request}' and
 %% `{return, Id, Result}'.
 %%
-%% Options: `homes' (the nodes with replicas), `keys', `clients' (how many requests run at a time),
-%% `pause_ms' (the longest between two requests), `timeout_ms', `until_ms' (then they stop), `disk'.
+%% Options: `replicas' (the nodes that have one), `keys', `clients' (how many requests run at a
+%% time), `pause_ms' (the longest between two requests), `timeout_ms', `until_ms' (then they stop),
+%% `disk'.
 -module(weft_sim_kv_core).
 -behaviour(weft_core).
 
@@ -36,19 +37,19 @@
 
 %% @private
 -spec init(node(), weft_core:options()) -> {#node{}, weft_core:effects()}.
-init(Self, #{homes := Homes, disk := Disk, clients := Clients, incarnation := Incarnation}
+init(Self, #{replicas := Replicas, disk := Disk, clients := Clients, incarnation := Incarnation}
      = Options) ->
     Node0 = #node{self = Self, options = Options, disk = Disk,
                   rand = weft_core:seed(Self, ?MODULE, Options)},
     Timers = [{after_ms, 50 + 10 * N, client} || N <- lists:seq(1, Clients)],
-    case lists:member(Self, Homes) of
+    case lists:member(Self, Replicas) of
         false -> {Node0, Timers};
         true ->
             Identity = term_to_binary({Self, Incarnation}),
             {ok, Acceptor, Effects} =
                 weft_kv_strong_acceptor_core:init(
-                  #{identity => Identity, self => Self, others => Homes -- [Self],
-                    configuration => Homes, keys_max => 100, damaged => [], existing => false},
+                  #{identity => Identity, self => Self, others => Replicas -- [Self],
+                    configuration => Replicas, keys_max => 100, damaged => [], existing => false},
                   lists:reverse(Disk)),
             {Node, _Sync} = performed(Effects, Node0#node{acceptor = Acceptor}),
             {Ready, Written} = synced(Node),
@@ -109,7 +110,7 @@ synced(#node{waiting = Waiting, disk = Disk0} = Node0) ->
 %% --- a lost disk ------------------------------------------------------------------------------
 
 candidate(forgotten, #node{acceptor = Acceptor, rejoin = none, self = Self, next = Next,
-                           options = #{homes := Homes, timeout_ms := TimeoutMs,
+                           options = #{replicas := Replicas, timeout_ms := TimeoutMs,
                                        incarnation := Incarnation}} = Node) ->
     case weft_kv_strong_acceptor_core:candidate(Acceptor) of
         none ->
@@ -117,9 +118,9 @@ candidate(forgotten, #node{acceptor = Acceptor, rejoin = none, self = Self, next
             acceptor({candidate, Identity}, Node#node{next = Next + 1});
         {ok, Identity} ->
             {Rejoin, Effects} = weft_kv_strong_rejoin_core:init(
-                                  #{self => Self, identity => Identity, others => Homes -- [Self],
-                                    timeout_ms => TimeoutMs, pause_ms => ?REJOIN_PAUSE_MS,
-                                    rest_ms => ?REJOIN_REST_MS}),
+                                  #{self => Self, identity => Identity,
+                                    others => Replicas -- [Self], timeout_ms => TimeoutMs,
+                                    pause_ms => ?REJOIN_PAUSE_MS, rest_ms => ?REJOIN_REST_MS}),
             all(fun rejoin_effect/2, Effects, Node#node{rejoin = Rejoin})
     end;
 candidate(_Status, Node) ->
@@ -169,11 +170,12 @@ request(NowMs, #node{options = #{keys := Keys} = Options, self = Self, next = Ne
     {Node, [{notice, {call, Id, Key, Request}} | Asks]}.
 
 proposed(Id, Key, Request, Counter,
-         #node{options = #{homes := Homes, timeout_ms := TimeoutMs}, members = Members,
+         #node{options = #{replicas := Replicas, timeout_ms := TimeoutMs}, members = Members,
                requests = Requests, keys = ByRequest} = Node) ->
     {Proposer, Effects} = weft_kv_strong_proposer_core:init(
-                            Request, #{key => Key, id => Id, homes => Homes, members => Members,
-                                       counter => Counter, timeout_ms => TimeoutMs}),
+                            Request, #{key => Key, id => Id, replicas => Replicas,
+                                       members => Members, counter => Counter,
+                                       timeout_ms => TimeoutMs}),
     effects(Id, Effects, Node#node{requests = Requests#{Id => Proposer},
                                    keys = ByRequest#{Id => Key}}).
 

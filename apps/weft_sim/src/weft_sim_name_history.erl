@@ -5,8 +5,8 @@
 %% A command without an answer, or with `no_quorum', may have been carried out or not, at any time;
 %% so may a removal by anybody (`{remove, Name}') with any answer but `ok'.
 %% Each registration is followed by the operation `{expire, Pid}': from the instant when its owner
-%% stopped believing in it, the homes may let go of it. He stops when he is told so, when the lease
-%% as he knows it ends (he may be paused and not notice), or when his node crashes.
+%% stopped believing in it, the replicas may let go of it. He stops when he is told so, when the
+%% lease as he knows it ends (he may be paused and not notice), or when his node crashes.
 -module(weft_sim_name_history).
 -behaviour(weft_sim_observer).
 
@@ -89,7 +89,7 @@ entries(Us, {register, Name, Pid}, _Unknown, _, _, _) ->
 entries(Us, {update, Name, Pid, New, _}, {ReturnUs, {ok, _}}, Events, EndUs, Options) ->
     BelievedUs = believed_until(Name, New, ReturnUs, Events, EndUs, Options),
     [{Name, {Us, ReturnUs, {update, Pid, New, ok}}} | expiry(Name, New, BelievedUs)];
-%% It believes no more to be the owner; the homes may not know that yet.
+%% It believes no more to be the owner; the replicas may not know that yet.
 entries(_Us, {update, _Name, _Pid, _New, _}, {_, {error, not_owner}}, _, _, _) ->
     [];
 entries(Us, {update, Name, Pid, New, _}, _Unknown, _, _, _) ->

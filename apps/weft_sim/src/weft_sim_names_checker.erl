@@ -1,13 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Invariants of strong names. At any time: no two nodes believe to own a name, each by its own
 %% lease. In the end: the history of each name is linearizable; after the healing somebody got each
-%% name, or has it; each partition has one leader, all its homes are members and have the same
+%% name, or has it; each partition has one leader, all its replicas are members and have the same
 %% table; and what a node believes to own is in it.
 %%
-%% Options: `nodes', `machine' (of `weft_sim_names_core'), `partitions', `homes_of' (which nodes
-%% are to be the homes of a partition in the end), `crashes' (see `weft_sim_name_history'), `names'
-%% and `free_from_ms' (from then on users must have succeeded in registering each of them or in
-%% handing it over, or have it in the end).
+%% Options: `nodes', `machine' (of `weft_sim_names_core'), `partitions', `replicas_of' (which nodes
+%% are to have the replicas of a partition in the end), `crashes' (see `weft_sim_name_history'),
+%% `names' and `free_from_ms' (from then on users must have succeeded in registering each of them or
+%% in handing it over, or have it in the end).
 -module(weft_sim_names_checker).
 -behaviour(weft_sim_checker).
 
@@ -36,7 +36,7 @@ view_changed(_Node, _Key, _Value, _World, _Options) ->
 %% @doc Histories, and the state in the end.
 -spec settled(weft_sim_world:world(), map()) -> weft_sim_checker:verdict().
 settled(World, #{partitions := Partitions, crashes := Crashes} = Options) ->
-    PartitionOf = fun(Name) -> weft_names_strong_homes:partition(Name, Partitions) end,
+    PartitionOf = fun(Name) -> weft_names_strong_placement:partition(Name, Partitions) end,
     Histories = weft_sim_name_history:histories(weft_sim_world:observed(World),
                                                 #{crashes => Crashes, partition_of => PartitionOf}),
     first([fun() -> linearizable(Histories) end,
@@ -91,20 +91,20 @@ impossible(Name, {_, Return, _} = Entry, States, History) ->
      | [io_lib:format("~n  ~0tp", [Other])
         || Other <- lists:nthtail(max(0, length(Before) - ?SHOWN), Before)]].
 
-partition(P, World, #{homes_of := HomesOf} = Options) ->
-    Homes = HomesOf(P),
-    Infos = [{Home, map_get(P, map_get(partitions, weft_names_strong_core:info(C)))}
-             || Home <- Homes, C <- [core(Home, World, Options)]],
-    Leaders = [Home || {Home, #{role := leading}} <- Infos],
-    Tables = lists:usort([weft_names_strong_core:table(P, core(Home, World, Options))
-                          || Home <- Homes]),
+partition(P, World, #{replicas_of := ReplicasOf} = Options) ->
+    Replicas = ReplicasOf(P),
+    Infos = [{Replica, map_get(P, map_get(partitions, weft_names_strong_core:info(C)))}
+             || Replica <- Replicas, C <- [core(Replica, World, Options)]],
+    Leaders = [Replica || {Replica, #{role := leading}} <- Infos],
+    Tables = lists:usort([weft_names_strong_core:table(P, core(Replica, World, Options))
+                          || Replica <- Replicas]),
     case {Leaders, Tables} of
         {[_], [Table]} when Table =/= none ->
             Members = lists:sort([Node || {Node, _} <- weft_names_strong_table:members(Table)]),
-            case Members =:= lists:sort(Homes) of
+            case Members =:= lists:sort(Replicas) of
                 true -> ok;
                 false -> {violation, io_lib:format("partition ~b has the members ~0p, not ~0p",
-                                                   [P, Members, Homes])}
+                                                   [P, Members, Replicas])}
             end;
         _ -> {violation, io_lib:format("partition ~b: leaders ~0p, ~b tables, ~0p",
                                        [P, Leaders, length(Tables), Infos])}
@@ -114,14 +114,14 @@ core(Node, World, #{machine := Machine}) ->
     {ok, Users} = weft_sim_world:machine(Node, Machine, World),
     weft_sim_names_core:core(Users).
 
-%% What a node believes to own is what the homes know, and nothing more.
-agreed(World, #{partitions := Partitions, homes_of := HomesOf} = Options) ->
+%% What a node believes to own is what the replicas know, and nothing more.
+agreed(World, #{partitions := Partitions, replicas_of := ReplicasOf} = Options) ->
     Known = lists:append([weft_names_strong_table:names(
-                            weft_names_strong_core:table(P, core(hd(HomesOf(P)), World, Options)))
-                          || P <- lists:seq(0, Partitions - 1)]),
+                            weft_names_strong_core:table(P, core(Replica, World, Options)))
+                          || P <- lists:seq(0, Partitions - 1), Replica <- [hd(ReplicasOf(P))]]),
     case {lists:sort(owned(World, Options)), lists:sort(Known)} of
         {Same, Same} -> ok;
-        {Believed, Kept} -> {violation, io_lib:format("owners believe ~0tp, homes know ~0tp",
+        {Believed, Kept} -> {violation, io_lib:format("owners believe ~0tp, replicas know ~0tp",
                                                       [Believed, Kept])}
     end.
 

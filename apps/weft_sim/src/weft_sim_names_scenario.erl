@@ -61,10 +61,11 @@ build(strong_voters, Nodes) ->
                                           Fault <- fault(Kind, Nodes)]]),
     %% The last one is told when all is healed, so that it is the one that holds.
     {_, Last} = lists:last(Changes),
-    with_homes(fun(P) -> weft_names_strong_homes:homes(P, Last, 3) end,
-               Scenario#{lasting := [{100 + N * 3000, {command, hd(Nodes), names, {voters, Last}}}
-                                     || N <- lists:seq(0, 1)],
-                         settle_ms := 2 * ?SETTLE_MS});
+    with_replicas(fun(P) -> weft_names_strong_placement:replicas(P, Last, 3) end,
+                  Scenario#{lasting := [{100 + N * 3000,
+                                         {command, hd(Nodes), names, {voters, Last}}}
+                                        || N <- lists:seq(0, 1)],
+                            settle_ms := 2 * ?SETTLE_MS});
 build(strong_retries, Nodes) ->
     scenario(Nodes, [lists:append([fault(pick([partition, cut, cut_one_way, restart, pause]),
                                          Nodes) || _ <- lists:seq(1, 8)])],
@@ -85,7 +86,7 @@ scenario(Nodes, Steps, #{names := Names} = Users) ->
                      lease_ms => ?LEASE_MS, pause_ms => 400, until_ms => ?HEAL_MS + ?USED_MS},
     Checked = #{machine => names, partitions => ?PARTITIONS, nodes => Nodes,
                 names => Names, free_from_ms => ?HEAL_MS + ?FREE_MS,
-                homes_of => fun(P) -> weft_names_strong_homes:homes(P, Voters, 3) end,
+                replicas_of => fun(P) -> weft_names_strong_placement:replicas(P, Voters, 3) end,
                 crashes => [{AtMs * 1000, Node} || {AtMs, {crash, Node}} <- Faults,
                                                    AtMs < ?HEAL_MS]},
     #{world => #{machines => fun(_Node) -> [{names, weft_sim_names_core, Options}] end,
@@ -102,8 +103,8 @@ started({AtMs, {start, Node}}) ->
 started(Step) ->
     Step.
 
-with_homes(HomesOf, #{world := #{checkers := [{Checker, Checked}]} = World} = Scenario) ->
-    Scenario#{world := World#{checkers := [{Checker, Checked#{homes_of := HomesOf}}]}}.
+with_replicas(ReplicasOf, #{world := #{checkers := [{Checker, Checked}]} = World} = Scenario) ->
+    Scenario#{world := World#{checkers := [{Checker, Checked#{replicas_of := ReplicasOf}}]}}.
 
 fault(partition, Nodes) ->
     AtMs = some_time(),

@@ -209,14 +209,14 @@ members_that_are_no_voters_still_elect_test_() ->
     [{timeout, 600, ?_assertEqual(none, violation(weft_sim:run(strong_voters, Seed, Nodes)))}
      || {Seed, Nodes} <- [{220, 8}, {353, 6}]].
 
-leases_that_end_early_at_the_homes_are_found_test_() ->
+leases_that_end_early_at_the_replicas_are_found_test_() ->
     {timeout, 600, fun() ->
         Found = [Checker || Seed <- lists:seq(1, 5),
                             {_, Checker, _} <- [violation(without_margin(Seed))]],
         ?assertEqual([weft_sim_names_checker], lists:usort(Found))
     end}.
 
-%% Homes that forget an owner 300 ms after they last heard of him.
+%% Replicas that forget an owner 300 ms after they last heard of him.
 without_margin(Seed) ->
     #{world := #{machines := Machines} = World} = Scenario =
         weft_sim_scenario:build(strong_faults, Seed, 5),

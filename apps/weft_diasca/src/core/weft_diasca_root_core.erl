@@ -46,7 +46,7 @@
     next = {0, 0} :: weft_diasca_actor:time() | none,
     last = 0 :: weft_diasca_actor:id(),
     counts :: #{node() => non_neg_integer()},
-    homes = #{} :: #{weft_diasca_actor:id() => node()},
+    placement = #{} :: #{weft_diasca_actor:id() => node()},
     waiting = [] :: [node()],
     sums = [] :: [weft_diasca_manager_core:sum()],
     born = [] :: [{weft_diasca_actor:id(), weft_diasca_actor_core:address()}],
@@ -120,7 +120,7 @@ create(Creates, #root{settings = Settings, nodes = Nodes, last = Last} = Root) -
                || {Id, {{Creator, _}, Tag, _}} <- lists:zip(Numbers, Creates)],
     births(Births, Root#root{last = Last + length(Creates), letters = Letters}).
 
-births(Births, #root{counts = Counts0, homes = Homes, nodes = Nodes,
+births(Births, #root{counts = Counts0, placement = Placement, nodes = Nodes,
                      settings = #{actors_max := Max}} = Root) ->
     Of = lists:foldr(fun({Node, Birth}, Acc) ->
                              Acc#{Node => [Birth | maps:get(Node, Acc, [])]}
@@ -133,7 +133,7 @@ births(Births, #root{counts = Counts0, homes = Homes, nodes = Nodes,
             Asked = [Node || Node <- Nodes, is_map_key(Node, Of)],
             Added = maps:from_list([{Id, Node} || {Node, {Id, _}} <- Births]),
             {Effects, Next} = all_created(Root#root{phase = creating, counts = Counts,
-                                                    homes = maps:merge(Homes, Added),
+                                                    placement = maps:merge(Placement, Added),
                                                     waiting = Asked}),
             {[{send, Node, {create, maps:get(Node, Of)}} || Node <- Asked] ++ Effects, Next}
     end.
@@ -153,9 +153,9 @@ onward(Time, Root) ->
     begin_diasca(Time, Root).
 
 begin_diasca({Tick, Diasca} = Time, #root{nodes = Nodes, totals = Totals} = Root) ->
-    #root{born = Born, gone = Gone, letters = Letters, homes = Homes, last = Last} = Root,
+    #root{born = Born, gone = Gone, letters = Letters, placement = Placement, last = Last} = Root,
     #{diascas := Diascas, ticks := Ticks} = Totals,
-    Of = fun(Node) -> [L || {Id, _} = L <- Letters, maps:get(Id, Homes, none) =:= Node] end,
+    Of = fun(Node) -> [L || {Id, _} = L <- Letters, maps:get(Id, Placement, none) =:= Node] end,
     Begins = [{send, Node, {begin_diasca, Time, {Last, Born}, Gone, Of(Node)}} || Node <- Nodes],
     {[{began, Time} | Begins],
      Root#root{phase = running, time = {Tick, Diasca}, waiting = Nodes, sums = [], born = [],
@@ -191,14 +191,14 @@ counted(Sums, #root{totals = Totals}) ->
             away := Away + sum(away, Sums), dropped := Dropped + sum(dropped, Sums)}.
 
 %% Those that have ended in the last diasca are asked for last words, too, and have none.
-removed(Ended, #root{homes = Homes, counts = Counts} = Root) ->
-    Gone = [Id || Id <- Ended, is_map_key(Id, Homes)],
+removed(Ended, #root{placement = Placement, counts = Counts} = Root) ->
+    Gone = [Id || Id <- Ended, is_map_key(Id, Placement)],
     Fewer = lists:foldl(fun(Id, C) ->
-                                Node = maps:get(Id, Homes),
+                                Node = maps:get(Id, Placement),
                                 #{Node := Count} = C,
                                 C#{Node := Count - 1}
                         end, Counts, Gone),
-    Root#root{gone = Gone, homes = maps:without(Gone, Homes), counts = Fewer}.
+    Root#root{gone = Gone, placement = maps:without(Gone, Placement), counts = Fewer}.
 
 decided(_Sent, _Sums, #root{phase = finishing} = Root) ->
     over(Root);
@@ -252,10 +252,10 @@ finish(#root{nodes = Nodes, time = {Tick, Diasca}} = Root) ->
     {[{send, Node, {finish, Time}} || Node <- Nodes],
      Root#root{phase = finishing, time = Time, waiting = Nodes, sums = []}}.
 
-over(#root{results = Results, totals = Totals, time = {Tick, _}, homes = Homes,
+over(#root{results = Results, totals = Totals, time = {Tick, _}, placement = Placement,
            is_stopped = IsStopped} = Root) ->
     Result = Totals#{hash => weft_diasca_results:hash(Results),
                      probes => weft_diasca_results:probes(Results),
                      values => weft_diasca_results:count(Results),
-                     tick => Tick, actors => map_size(Homes), is_stopped => IsStopped},
+                     tick => Tick, actors => map_size(Placement), is_stopped => IsStopped},
     {[{over, Result}], Root#root{phase = over}}.

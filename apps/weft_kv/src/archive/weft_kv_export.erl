@@ -64,7 +64,7 @@ keys(Bucket, #{n := N, timeout_ms := Ms} = Options, Partition, After) ->
                                  {Node, weft_kv_strong_request:ask(
                                           Node, Bucket, Partition, Options,
                                           {Members, {keys, After, ?KEYS}}, Ms)}
-                             end, weft_kv_strong_bucket:homes(Partition, Options)),
+                             end, weft_kv_strong_bucket:replicas(Partition, Options)),
     %% They are asked at the next try.
     _ = [ok = weft_kv_strong_known:learned(Bucket, Partition, Others)
          || {_, {error, {members, Others}}} <- Asked],

@@ -60,7 +60,7 @@ opened(Bucket, Partition, Options) ->
                     #{identity => crypto:strong_rand_bytes(16),
                       configuration => {node(), Configuration},
                       self => node(),
-                      others => weft_kv_strong_bucket:homes(Partition, Options) -- [node()],
+                      others => weft_kv_strong_bucket:replicas(Partition, Options) -- [node()],
                       keys_max => map_get(keys_max, Options),
                       existing => map_get(existing, Options),
                       damaged => damaged(Dir, Partition)}, Entries),

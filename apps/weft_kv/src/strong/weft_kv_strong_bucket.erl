@@ -6,7 +6,7 @@
 %% node counts may change (`weft_kv_strong_members').
 -module(weft_kv_strong_bucket).
 
--export([check/1, options/2, homes/2, partition/2, configuration/2, name/2, dir/2]).
+-export([check/1, options/2, replicas/2, partition/2, configuration/2, name/2, dir/2]).
 -export_type([options/0]).
 
 -type options() :: #{consistency := strong, voters := [node()], dir := file:filename(),
@@ -81,12 +81,12 @@ options(Request, Bucket) ->
 %% @doc The partition of a key.
 -spec partition(binary(), options()) -> non_neg_integer().
 partition(Key, #{partitions := Partitions}) ->
-    weft_names_strong_homes:partition(Key, Partitions).
+    weft_names_strong_placement:partition(Key, Partitions).
 
 %% @doc The nodes with a partition's replicas.
--spec homes(non_neg_integer(), options()) -> [node()].
-homes(Partition, #{voters := Voters, n := N}) ->
-    weft_names_strong_homes:homes(Partition, Voters, N).
+-spec replicas(non_neg_integer(), options()) -> [node()].
+replicas(Partition, #{voters := Voters, n := N}) ->
+    weft_names_strong_placement:replicas(Partition, Voters, N).
 
 %% @doc What may never change, and has to be the same on all nodes.
 -spec configuration(atom(), options()) -> term().

@@ -42,7 +42,7 @@
                    key :: binary(),
                    %% Of this request, and never used again.
                    id :: binary(),
-                   homes :: [node()],
+                   replicas :: [node()],
                    members :: weft_kv_strong_members:members(),
                    needed :: pos_integer(),
                    timeout_ms :: pos_integer(),
@@ -64,18 +64,19 @@
 -define(PAUSE_MS, 8).
 -define(PAUSE_DOUBLINGS, 6).
 
-%% @doc Begins. Options: `key', `id' (16 random bytes), `homes' (the nodes with replicas), `members'
-%% (as far as known), `counter' (of the first ballot; a clock will do, and may be wrong),
+%% @doc Begins. Options: `key', `id' (16 random bytes), `replicas' (the nodes that have one),
+%% `members' (as far as known), `counter' (of the first ballot; a clock will do, and may be wrong),
 %% `timeout_ms'.
--spec init(request(), #{key := binary(), id := binary(), homes := [node()],
+-spec init(request(), #{key := binary(), id := binary(), replicas := [node()],
                         members := weft_kv_strong_members:members(), counter := pos_integer(),
                         timeout_ms := pos_integer()}) ->
           {state(), [term()]}.
-init(Request, #{key := Key, id := Id, homes := Homes, members := Members, counter := Counter,
+init(Request, #{key := Key, id := Id, replicas := Replicas, members := Members, counter := Counter,
                 timeout_ms := TimeoutMs}) ->
-    {State, Effects} = begun(#proposer{request = Request, key = Key, id = Id, homes = Homes,
+    {State, Effects} = begun(#proposer{request = Request, key = Key, id = Id, replicas = Replicas,
                                        members = Members, counter = Counter,
-                                       needed = length(Homes) div 2 + 1, timeout_ms = TimeoutMs}),
+                                       needed = length(Replicas) div 2 + 1,
+                                       timeout_ms = TimeoutMs}),
     {State, [{after_ms, TimeoutMs, deadline} | Effects]}.
 
 begun(#proposer{request = get, key = Key} = State) -> phase(reading, {read, Key}, State);
@@ -120,11 +121,11 @@ members(Node, Others, #proposer{members = Members, failed = Failed, phase = Phas
 prepare(#proposer{key = Key} = State) ->
     phase(preparing, {prepare, Key, ballot(State)}, State).
 
-phase(Phase, Message, #proposer{homes = Homes, members = Members, tag = Before,
+phase(Phase, Message, #proposer{replicas = Replicas, members = Members, tag = Before,
                                 timeout_ms = Ms} = State) ->
     Tag = Before + 1,
     {State#proposer{phase = Phase, tag = Tag, replies = #{}, failed = #{}},
-     [{ask, Node, Tag, Members, Message} || Node <- Homes]
+     [{ask, Node, Tag, Members, Message} || Node <- Replicas]
          ++ [{after_ms, max(1, Ms div 4), {phase, Tag}}]}.
 
 ballot(#proposer{members = Members, counter = Counter, id = Id}) ->
@@ -161,10 +162,10 @@ is_of_members({Epoch, _, _}, #proposer{members = Members}) ->
     Epoch =:= weft_kv_strong_members:epoch(Members).
 
 %% What comes next if not enough others can answer any more. That some were refused is no failure.
-unless_open(#proposer{homes = Homes, replies = Replies, failed = Failed, needed = Needed,
+unless_open(#proposer{replicas = Replicas, replies = Replies, failed = Failed, needed = Needed,
                       phase = Phase} = State, Next) ->
     Refused = length([Node || {Node, {refused, _}} <- maps:to_list(Replies)]),
-    Open = length(Homes) - map_size(Replies) - map_size(Failed),
+    Open = length(Replicas) - map_size(Replies) - map_size(Failed),
     Good = map_size(Replies) - Refused,
     if
         map_size(Replies) + Open < Needed -> undecided(no_quorum(State), State);

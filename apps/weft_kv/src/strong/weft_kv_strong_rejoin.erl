@@ -22,7 +22,7 @@
 start(Bucket, Partition, #{timeout_ms := TimeoutMs} = Options, Identity) ->
     Context = #context{replica = self(), bucket = Bucket, partition = Partition,
                        options = Options},
-    Others = weft_kv_strong_bucket:homes(Partition, Options) -- [node()],
+    Others = weft_kv_strong_bucket:replicas(Partition, Options) -- [node()],
     Begun = weft_kv_strong_rejoin_core:init(#{self => node(), identity => Identity,
                                               others => Others, timeout_ms => TimeoutMs,
                                               pause_ms => ?PAUSE_MS, rest_ms => ?REST_MS}),

@@ -54,7 +54,7 @@ started(Place, Request, #{timeout_ms := TimeoutMs} = Options, Running) ->
 proposed({Bucket, Partition, Key} = Place, Request, #{timeout_ms := TimeoutMs} = Options, Alias) ->
     {State, Effects} = weft_kv_strong_proposer_core:init(
                          Request, #{key => Key, id => crypto:strong_rand_bytes(16),
-                                    homes => weft_kv_strong_bucket:homes(Partition, Options),
+                                    replicas => weft_kv_strong_bucket:replicas(Partition, Options),
                                     members => weft_kv_strong_known:members(Bucket, Partition),
                                     counter => max(1, erlang:system_time(microsecond)),
                                     timeout_ms => TimeoutMs}),

@@ -21,7 +21,7 @@ init(Buckets) ->
             || {Bucket, #{consistency := strong, partitions := Count} = Options}
                    <- lists:sort(maps:to_list(Buckets)),
                Partition <- lists:seq(0, Count - 1),
-               lists:member(node(), weft_kv_strong_bucket:homes(Partition, Options))],
+               lists:member(node(), weft_kv_strong_bucket:replicas(Partition, Options))],
     Dirs = lists:usort([weft_kv_strong_bucket:dir(Bucket, Options)
                         || {Bucket, _, Options} <- Here]),
     %% The locks first: two nodes of the same name could promise different things in one file.

@@ -15,7 +15,7 @@
 
 -record(large, {node :: node(),
                 channel :: weft_channels:channel(),
-                home :: weft_channels:partition(),
+                partition :: weft_channels:partition(),
                 payload_bytes :: pos_integer(),
                 chunk_bytes :: pos_integer(),
                 next = 1 :: pos_integer(),
@@ -26,9 +26,9 @@
 -opaque large() :: #large{}.
 
 -spec new(node(), weft_channels:channel(), weft_channels:partition()) -> large().
-new(Node, Channel, Home) ->
+new(Node, Channel, Partition) ->
     {PayloadBytes, ChunkBytes} = sizes(Channel),
-    #large{node = Node, channel = Channel, home = Home, payload_bytes = PayloadBytes,
+    #large{node = Node, channel = Channel, partition = Partition, payload_bytes = PayloadBytes,
            chunk_bytes = ChunkBytes}.
 
 %% The largest payload, and the size of chunks: small if others share the stream, large if only
@@ -48,12 +48,12 @@ has_room(#large{bytes = Bytes}) -> Bytes < ?UNDER_WAY_BYTES.
           {iodata(), pos_integer(), large()}.
 payload(_Item, Body, Bytes, #large{payload_bytes = Max} = Large) when Bytes =< Max ->
     {Body, Bytes, Large};
-payload(Item, Body, Bytes, #large{next = Id, home = Home, under_way = UnderWay, bytes = All,
-                                  chunk_bytes = ChunkBytes} = Large0) ->
+payload(Item, Body, Bytes, #large{next = Id, partition = Partition, under_way = UnderWay,
+                                  bytes = All, chunk_bytes = ChunkBytes} = Large0) ->
     Pieces = weft_channel_chunks_core:cut(erlang:iolist_to_iovec(Body), ChunkBytes),
     {Count, Large} = lists:foldl(
                        fun(Piece, {Index, L}) ->
-                               Chunk = weft_channel_wire:chunk(Home, Id, Index, Piece),
+                               Chunk = weft_channel_wire:chunk(Partition, Id, Index, Piece),
                                {Index + 1, give(Chunk, iolist_size(Chunk), L)}
                        end, {0, Large0}, Pieces),
     Announcement = weft_channel_wire:announcement(Id, Bytes, Count, self(), receivers(Item)),

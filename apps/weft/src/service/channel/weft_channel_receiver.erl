@@ -162,8 +162,8 @@ deliver([{_Kind, Payload} | Rest], #receiver{inbox = Inbox0, partition = Partiti
                                              channel = #{counters := Counters}} = Receiver) ->
     weft_channel_counters:add(batches_in, Counters),
     case {weft_channel_wire:decode(Payload), weft_channels:is_stripe(Partition)} of
-        {{chunk, Home, Id, Index, Chunk}, true} ->
-            pass(Home, {weft_chunk, Id, Index, Chunk}, Receiver),
+        {{chunk, AnnouncedOn, Id, Index, Chunk}, true} ->
+            pass(AnnouncedOn, {weft_chunk, Id, Index, Chunk}, Receiver),
             deliver(Rest, Receiver);
         {malformed, _} ->
             {malformed, Receiver};
@@ -177,8 +177,8 @@ deliver([{_Kind, Payload} | Rest], #receiver{inbox = Inbox0, partition = Partiti
     end.
 
 %% Its stream existed before the peer sent the chunk, so the process is there, or it has ended.
-pass(Home, Message, #receiver{peer = Peer, name = Name}) ->
-    case weft_channels:receiver(Peer, Name, Home) of
+pass(Partition, Message, #receiver{peer = Peer, name = Name}) ->
+    case weft_channels:receiver(Peer, Name, Partition) of
         none -> ok;
         Pid -> Pid ! Message, ok
     end.

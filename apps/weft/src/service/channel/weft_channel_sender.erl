@@ -345,7 +345,7 @@ encode([{chunk, Payload, Bytes}], _Cost, _Channel, Large) ->
 encode([Item], Cost, #{compression := 0}, Large0) ->
     case Cost >= weft_channel_wire:large_bytes() of
         true ->
-            {Body, Bytes} = weft_channel_wire:apart(Item),
+            {Body, Bytes} = weft_channel_wire:with_binaries(Item),
             weft_channel_large:payload(Item, Body, Bytes, Large0);
         false ->
             {Payload, Bytes} = weft_channel_wire:batch([Item], Cost, 0),

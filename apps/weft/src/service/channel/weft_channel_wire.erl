@@ -11,7 +11,7 @@
 %% before memory is allocated for it.
 -module(weft_channel_wire).
 
--export([batch/3, apart/1, announcement/5, chunk/4, decode/1, large_bytes/0]).
+-export([batch/3, with_binaries/1, announcement/5, chunk/4, decode/1, large_bytes/0]).
 -export_type([item/0, payload/0, dest/0, announced/0]).
 
 -type dest() :: pid() | atom().
@@ -27,11 +27,11 @@
                        count := pos_integer(), from := pid(), to := [dest()]}.
 -type payload() :: {items, [item()]} | {groups, [nonempty_maybe_improper_list(dest(), term())]}
                  | {announced, announced()}
-                 | {chunk, Home :: byte(), weft_channel_chunks_core:id(),
+                 | {chunk, AnnouncedOn :: byte(), weft_channel_chunks_core:id(),
                     Index :: non_neg_integer(), binary()}.
 
 -define(BATCH, 1).
--define(APART, 2).
+-define(WITH_BINARIES, 2).
 -define(ANNOUNCED, 3).
 -define(CHUNK, 4).
 -define(GROUPS, 5).
@@ -41,7 +41,7 @@
 %% Items of this size, on average, are not copied together.
 -define(MEDIUM_BYTES, 4096).
 %% Binaries of this size and more are taken out of a large message.
--define(APART_BYTES, 16384).
+-define(BINARY_BYTES, 16384).
 %% How deep and how wide such binaries are looked for.
 -define(DEPTH_MAX, 4).
 -define(WIDTH_MAX, 32).
@@ -84,17 +84,17 @@ groups(_Other, _Groups) ->
     mixed.
 
 %% @doc One large item, with its large binaries after the term.
--spec apart(item()) -> {erlang:iovec(), Bytes :: pos_integer()}.
-apart(Item) ->
+-spec with_binaries(item()) -> {erlang:iovec(), Bytes :: pos_integer()}.
+with_binaries(Item) ->
     {Skeleton, Holes} = take_out(Item, 0, [], []),
     Binaries = [Binary || {_, Binary} <- lists:reverse(Holes)],
     Places = [{Path, byte_size(Binary)} || {Path, Binary} <- lists:reverse(Holes)],
     Head = term_to_iovec({Skeleton, Places}, [{minor_version, 2}]),
-    Body = [<<?APART, (iolist_size(Head)):32>> | Head ++ Binaries],
+    Body = [<<?WITH_BINARIES, (iolist_size(Head)):32>> | Head ++ Binaries],
     {Body, iolist_size(Body)}.
 
 %% Paths are kept backwards: the place in the innermost term first.
-take_out(Binary, _Depth, Path, Holes) when is_binary(Binary), byte_size(Binary) >= ?APART_BYTES ->
+take_out(Binary, _Depth, Path, Holes) when is_binary(Binary), byte_size(Binary) >= ?BINARY_BYTES ->
     {[], [{lists:reverse(Path), Binary} | Holes]};
 take_out([Head | Tail], Depth, Path, Holes0) when Depth < ?DEPTH_MAX ->
     {NewHead, Holes1} = take_out(Head, Depth + 1, [head | Path], Holes0),
@@ -122,11 +122,11 @@ take_out_of(Tuple, Index, Depth, Path, Holes0) ->
 announcement(Id, Bytes, Count, From, To) ->
     <<?ANNOUNCED, Id:64, Bytes:64, Count:32, (term_to_binary({From, To}))/binary>>.
 
-%% @doc A piece of the message Id, which was announced on partition Home.
--spec chunk(Home :: byte(), weft_channel_chunks_core:id(), non_neg_integer(), erlang:iovec()) ->
-          iodata().
-chunk(Home, Id, Index, Piece) ->
-    [<<?CHUNK, Home, Id:64, Index:32>> | Piece].
+%% @doc A piece of the message Id, which was announced on that partition.
+-spec chunk(Partition :: byte(), weft_channel_chunks_core:id(), non_neg_integer(),
+            erlang:iovec()) -> iodata().
+chunk(Partition, Id, Index, Piece) ->
+    [<<?CHUNK, Partition, Id:64, Index:32>> | Piece].
 
 %% @doc A payload from a peer, which may be malformed.
 -spec decode(binary()) -> payload() | malformed.
@@ -142,7 +142,7 @@ decode(<<?BATCH, Encoded/binary>>) ->
         Items when is_list(Items) -> {items, Items};
         _ -> malformed
     end;
-decode(<<?APART, HeadBytes:32, Head:HeadBytes/binary, Binaries/binary>>) ->
+decode(<<?WITH_BINARIES, HeadBytes:32, Head:HeadBytes/binary, Binaries/binary>>) ->
     case term(Head) of
         {Item, Places} -> put_back(Item, Places, Binaries);
         _ -> malformed
@@ -154,8 +154,8 @@ decode(<<?ANNOUNCED, Id:64, Bytes:64, Count:32, To/binary>>) when Count > 0 ->
         _ ->
             malformed
     end;
-decode(<<?CHUNK, Home, Id:64, Index:32, Chunk/binary>>) ->
-    {chunk, Home, Id, Index, Chunk};
+decode(<<?CHUNK, Partition, Id:64, Index:32, Chunk/binary>>) ->
+    {chunk, Partition, Id, Index, Chunk};
 decode(_) ->
     malformed.
 

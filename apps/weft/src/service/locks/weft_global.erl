@@ -29,7 +29,7 @@
 
 -define(SCOPE, global).
 -define(LOCKS, weft_locks).
--define(HOMES, 3).
+-define(REPLICAS, 3).
 %% How long to wait in the queue of a further replica; the first and the longest pause between
 %% attempts.
 -define(FURTHER_MS, 2000).
@@ -151,7 +151,7 @@ info() ->
 %% @doc Like `global:set_lock/1'.
 -spec set_lock(id()) -> true.
 set_lock(Id) ->
-    set_lock(Id, weft_global_late:homes()).
+    set_lock(Id, weft_global_late:lock_nodes()).
 
 -spec set_lock(id(), [node()]) -> true.
 set_lock(Id, Nodes) ->
@@ -182,12 +182,12 @@ connect(Nodes) ->
     lists:foreach(fun({Pid, Monitor}) ->
                           receive {'DOWN', Monitor, process, Pid, _} -> ok end
                   end, Attempts),
-    until_homes([Node || Node <- Nodes, lists:member(Node, nodes(connected))], ?CONNECTED_MS).
+    until_lock_nodes([Node || Node <- Nodes, lists:member(Node, nodes(connected))], ?CONNECTED_MS).
 
-until_homes(Nodes, LeftMs) ->
-    case LeftMs > 0 andalso Nodes -- weft_global_late:homes() =/= [] of
+until_lock_nodes(Nodes, LeftMs) ->
+    case LeftMs > 0 andalso Nodes -- weft_global_late:lock_nodes() =/= [] of
         true ->
-            receive after ?STEP_MS -> until_homes(Nodes, LeftMs - ?STEP_MS) end;
+            receive after ?STEP_MS -> until_lock_nodes(Nodes, LeftMs - ?STEP_MS) end;
         false ->
             ok
     end.
@@ -195,14 +195,14 @@ until_homes(Nodes, LeftMs) ->
 %% @doc Like `global:del_lock/1'.
 -spec del_lock(id()) -> true.
 del_lock(Id) ->
-    del_lock(Id, weft_global_late:homes()).
+    del_lock(Id, weft_global_late:lock_nodes()).
 
 -spec del_lock(id(), [node()]) -> true.
 del_lock({Resource, Requester} = Id, _Nodes) ->
     case erase({?MODULE, Id}) of
-        {Homes, Keeper, Ask} ->
+        {Replicas, Keeper, Ask} ->
             ok = weft_global_keeper:release(Keeper),
-            release(Homes, {Resource, Requester, Ask});
+            release(Replicas, {Resource, Requester, Ask});
         undefined ->
             true
     end.
@@ -210,7 +210,7 @@ del_lock({Resource, Requester} = Id, _Nodes) ->
 %% @doc Like `global:trans/2'.
 -spec trans(id(), fun(() -> Result)) -> Result | aborted.
 trans(Id, Fun) ->
-    trans(Id, Fun, weft_global_late:homes()).
+    trans(Id, Fun, weft_global_late:lock_nodes()).
 
 -spec trans(id(), fun(() -> Result), [node()]) -> Result | aborted.
 trans(Id, Fun, Nodes) ->
@@ -237,17 +237,17 @@ left_ms(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
 
 %% Each attempt has its own `Ask', so that the release of one can not end another.
 set({Resource, Requester} = Id, Nodes, {Deadline, _} = Until) ->
-    Homes = homes(Resource, Nodes),
+    Replicas = replicas(Resource, Nodes),
     Ask = make_ref(),
-    case Homes =/= [] andalso in_line(Homes, {Resource, Requester, Ask}, Deadline) of
+    case Replicas =/= [] andalso in_line(Replicas, {Resource, Requester, Ask}, Deadline) of
         true ->
             case keep(Resource, Requester) of
                 {ok, Keeper} ->
                     %% For del_lock/1: the replicas may be others then.
-                    put({?MODULE, Id}, {Homes, Keeper, Ask}),
+                    put({?MODULE, Id}, {Replicas, Keeper, Ask}),
                     true;
                 error ->
-                    true = release(Homes, {Resource, Requester, Ask}),
+                    true = release(Replicas, {Resource, Requester, Ask}),
                     again(Id, Nodes, Until)
             end;
         false ->
@@ -266,10 +266,10 @@ again(Id, Nodes, {Deadline, PauseMs}) ->
     end.
 
 %% The greatest hash first: the same on all nodes that see the same nodes.
-homes(Resource, Nodes) ->
-    Alive = [Node || Node <- weft_global_late:homes(), lists:member(Node, Nodes)],
+replicas(Resource, Nodes) ->
+    Alive = [Node || Node <- weft_global_late:lock_nodes(), lists:member(Node, Nodes)],
     Ranked = lists:sort([{erlang:phash2({Resource, Node}), Node} || Node <- Alive]),
-    [Node || {_, Node} <- lists:sublist(lists:reverse(Ranked), ?HOMES)].
+    [Node || {_, Node} <- lists:sublist(lists:reverse(Ranked), ?REPLICAS)].
 
 %% Processes wait in the queue of the first replica. At the others no process waits, unless the
 %% replicas have just changed.
@@ -282,17 +282,17 @@ in_line([First | Others], Lock, Deadline) ->
 
 further([], _Lock, _Set) ->
     true;
-further([Home | Others], Lock, Set) ->
-    case ask(Home, Lock, ?FURTHER_MS) of
-        true -> further(Others, Lock, [Home | Set]);
+further([Replica | Others], Lock, Set) ->
+    case ask(Replica, Lock, ?FURTHER_MS) of
+        true -> further(Others, Lock, [Replica | Set]);
         false -> not release(Set, Lock);
-        unknown -> not release([Home | Set], Lock)
+        unknown -> not release([Replica | Set], Lock)
     end.
 
 %% `unknown': the answer did not come; it may have been yes.
-ask(Home, {Resource, Requester, Ask}, WaitMs) ->
+ask(Replica, {Resource, Requester, Ask}, WaitMs) ->
     CallMs = case WaitMs of infinity -> infinity; _ -> WaitMs + ?GRACE_MS end,
-    try weft_driver:command({?LOCKS, Home}, {set, Resource, Requester, {self(), Ask}, WaitMs},
+    try weft_driver:command({?LOCKS, Replica}, {set, Resource, Requester, {self(), Ask}, WaitMs},
                             CallMs)
     of
         busy -> false;
@@ -301,9 +301,9 @@ ask(Home, {Resource, Requester, Ask}, WaitMs) ->
         exit:_ -> unknown
     end.
 
-release(Homes, {Resource, Requester, Ask}) ->
+release(Replicas, {Resource, Requester, Ask}) ->
     Command = {delete, Resource, Requester, {self(), Ask}},
-    lists:foreach(fun(Home) -> weft_global_late:release(Home, Command) end, Homes),
+    lists:foreach(fun(Replica) -> weft_global_late:release(Replica, Command) end, Replicas),
     true.
 
 keep(Resource, Requester) ->

@@ -9,7 +9,7 @@
 -module(weft_global_late).
 -behaviour(gen_server).
 
--export([child_spec/0, start_link/1, release/2, later/2, count/0, homes/0]).
+-export([child_spec/0, start_link/1, release/2, later/2, count/0, lock_nodes/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export([tell_all/3, tell/2]).
 -export_type([command/0, options/0]).
@@ -24,14 +24,17 @@
 
 -type command() :: {delete, Resource :: term(), Requester :: term(), {pid(), Ask :: term()}}.
 %% For tests: the replicas there are, and how one is told.
--type options() :: #{homes => fun(() -> [node()]), tell => fun((node(), command()) -> boolean()),
+-type options() :: #{lock_nodes => fun(() -> [node()]),
+                     tell => fun((node(), command()) -> boolean()),
                      pause_ms => pos_integer(), count_max => pos_integer()}.
 
+%% What a replica is still to be told. The tag is that of earlier versions, because the process may
+%% keep such records while this code is loaded.
 -record(home, {commands = queue:new() :: queue:queue(command()),
                attempts = 0 :: non_neg_integer(),
                is_told = false :: boolean()}).
 -record(late, {options :: options(),
-               homes = #{} :: #{node() => #home{}},
+               replicas = #{} :: #{node() => #home{}},
                tellers = #{} :: #{reference() => node()},
                count = 0 :: non_neg_integer()}).
 
@@ -45,17 +48,17 @@ start_link(Options) ->
 
 %% @doc Tells a replica to release a lock; tells it later if it does not answer now.
 -spec release(node(), command()) -> ok.
-release(Home, Command) ->
-    case tell(Home, Command) orelse later(Home, Command) of
-        full -> insist(Home, Command, 1);
+release(Replica, Command) ->
+    case tell(Replica, Command) orelse later(Replica, Command) of
+        full -> insist(Replica, Command, 1);
         _ -> ok
     end.
 
 %% @doc Leaves it to this process, if there is room. If the process does not run the node is about
 %% to stop, and its locks end with it.
 -spec later(node(), command()) -> ok | full.
-later(Home, Command) ->
-    try gen_server:call(?MODULE, {later, Home, Command}, infinity)
+later(Replica, Command) ->
+    try gen_server:call(?MODULE, {later, Replica, Command}, infinity)
     catch exit:_ -> ok
     end.
 
@@ -66,45 +69,44 @@ count() ->
 
 insist(_Home, _Command, ?ATTEMPTS_MAX) ->
     ok;
-insist(Home, Command, Attempt) ->
+insist(Replica, Command, Attempt) ->
     receive after ?PAUSE_MS -> ok end,
-    case lists:member(Home, homes()) andalso tell(Home, Command) of
+    case lists:member(Replica, lock_nodes()) andalso tell(Replica, Command) of
         true -> ok;
-        false -> insist(Home, Command, Attempt + 1)
+        false -> insist(Replica, Command, Attempt + 1)
     end.
 
 %% @private
 -spec tell(node(), command()) -> term().
-tell(Home, Command) ->
-    try weft_driver:command({?LOCKS, Home}, Command, ?ANSWER_MS)
+tell(Replica, Command) ->
+    try weft_driver:command({?LOCKS, Replica}, Command, ?ANSWER_MS)
     catch exit:_ -> false
     end.
 
-%% @doc The nodes that keep locks now.
--spec homes() -> [node()].
-homes() ->
+%% @doc The nodes that keep locks now (a view of `weft_locks_core').
+-spec lock_nodes() -> [node()].
+lock_nodes() ->
     case weft_view:lookup(lock_homes) of
         undefined -> [node()];
-        Homes -> Homes
+        Nodes -> Nodes
     end.
 
 %% --- the process ------------------------------------------------------------------------------
 
 %% @private
 init(Options) ->
-    Defaults = #{homes => fun ?MODULE:homes/0, tell => fun ?MODULE:tell/2, pause_ms => ?PAUSE_MS,
-                 count_max => ?COUNT_MAX},
+    Defaults = #{tell => fun ?MODULE:tell/2, pause_ms => ?PAUSE_MS, count_max => ?COUNT_MAX},
     {ok, #late{options = maps:merge(Defaults, Options)}}.
 
 %% @private
 handle_call({later, _, _}, _From, #late{count = Count, options = #{count_max := Max}} = Late)
   when Count >= Max ->
     {reply, full, Late};
-handle_call({later, Home, Command}, _From, #late{homes = Homes, count = Count} = Late) ->
-    _ = Homes =:= #{} andalso pause(Late),
-    #home{commands = Commands} = Row = maps:get(Home, Homes, #home{}),
+handle_call({later, Replica, Command}, _From, #late{replicas = Replicas, count = Count} = Late) ->
+    _ = Replicas =:= #{} andalso pause(Late),
+    #home{commands = Commands} = Row = maps:get(Replica, Replicas, #home{}),
     Longer = Row#home{commands = queue:in(Command, Commands)},
-    {reply, ok, Late#late{homes = Homes#{Home => Longer}, count = Count + 1}};
+    {reply, ok, Late#late{replicas = Replicas#{Replica => Longer}, count = Count + 1}};
 handle_call(count, _From, #late{count = Count} = Late) ->
     {reply, Count, Late};
 handle_call(Request, _From, State) ->
@@ -117,16 +119,17 @@ handle_cast(Request, Late) ->
 
 %% @private
 -spec handle_info(term(), #late{}) -> {noreply, #late{}}.
-handle_info(attempt, #late{homes = Homes, options = #{homes := There}} = Late0) ->
-    Alive = There(),
-    Late = lists:foldl(fun(Home, L) -> attempt(Home, lists:member(Home, Alive), L) end, Late0,
-                       maps:keys(Homes)),
-    _ = Late#late.homes =/= #{} andalso pause(Late),
+handle_info(attempt, #late{replicas = Replicas, options = Options} = Late0) ->
+    LockNodes = maps:get(lock_nodes, Options, fun lock_nodes/0),
+    Alive = LockNodes(),
+    Late = lists:foldl(fun(Replica, L) -> attempt(Replica, lists:member(Replica, Alive), L) end,
+                       Late0, maps:keys(Replicas)),
+    _ = Late#late.replicas =/= #{} andalso pause(Late),
     {noreply, Late};
 handle_info({'DOWN', Monitor, process, _Pid, Reason}, #late{tellers = Tellers} = Late) ->
-    {Home, Rest} = maps:take(Monitor, Tellers),
+    {Replica, Rest} = maps:take(Monitor, Tellers),
     Told = case Reason of {told, Count} -> Count; _ -> 0 end,
-    {noreply, told(Home, Told, Late#late{tellers = Rest})};
+    {noreply, told(Replica, Told, Late#late{tellers = Rest})};
 handle_info(Message, State) ->
     ok = weft_stray:message(Message),
     {noreply, State}.
@@ -134,34 +137,35 @@ handle_info(Message, State) ->
 pause(#late{options = #{pause_ms := PauseMs}}) ->
     erlang:send_after(PauseMs, self(), attempt).
 
-attempt(Home, IsThere, #late{homes = Homes, tellers = Tellers} = Late) ->
-    case Homes of
-        #{Home := #home{is_told = true}} ->
+attempt(Replica, IsThere, #late{replicas = Replicas, tellers = Tellers} = Late) ->
+    case Replicas of
+        #{Replica := #home{is_told = true}} ->
             Late;
-        #{Home := #home{commands = Commands} = Row} when IsThere ->
+        #{Replica := #home{commands = Commands} = Row} when IsThere ->
             #late{options = #{tell := Tell}} = Late,
             {_Pid, Monitor} = spawn_monitor(?MODULE, tell_all,
-                                            [Tell, Home, queue:to_list(Commands)]),
-            Late#late{homes = Homes#{Home := Row#home{is_told = true}},
-                      tellers = Tellers#{Monitor => Home}};
+                                            [Tell, Replica, queue:to_list(Commands)]),
+            Late#late{replicas = Replicas#{Replica := Row#home{is_told = true}},
+                      tellers = Tellers#{Monitor => Replica}};
         #{} ->
-            told(Home, 0, Late)
+            told(Replica, 0, Late)
     end.
 
 %% @private Stops at the first command that is not answered; the exit reason says how many were.
 -spec tell_all(fun((node(), command()) -> boolean()), node(), [command()]) -> no_return().
-tell_all(Tell, Home, Commands) ->
-    Told = lists:takewhile(fun(Command) -> Tell(Home, Command) end, Commands),
+tell_all(Tell, Replica, Commands) ->
+    Told = lists:takewhile(fun(Command) -> Tell(Replica, Command) end, Commands),
     exit({told, length(Told)}).
 
-told(Home, Told, #late{homes = Homes, count = Count} = Late) ->
-    #{Home := #home{commands = Commands, attempts = Attempts} = Row} = Homes,
+told(Replica, Told, #late{replicas = Replicas, count = Count} = Late) ->
+    #{Replica := #home{commands = Commands, attempts = Attempts} = Row} = Replicas,
     {_, Left} = queue:split(Told, Commands),
     Failed = case Told of 0 -> Attempts + 1; _ -> 0 end,
     case queue:is_empty(Left) orelse Failed =:= ?ATTEMPTS_MAX of
         true ->
-            Late#late{homes = maps:remove(Home, Homes), count = Count - queue:len(Commands)};
+            Late#late{replicas = maps:remove(Replica, Replicas),
+                      count = Count - queue:len(Commands)};
         false ->
             Again = Row#home{commands = Left, attempts = Failed, is_told = false},
-            Late#late{homes = Homes#{Home := Again}, count = Count - Told}
+            Late#late{replicas = Replicas#{Replica := Again}, count = Count - Told}
     end.

@@ -12,7 +12,8 @@
 %% Commands: `{set, Resource, Requester, {Pid, Ask}, WaitMs | infinity}' is answered by `true',
 %% `false' (the time is over) or `busy'; `{delete, Resource, Requester, {Pid, Ask}}' by `true';
 %% `info'. `Ask' is unique, so that a deletion that comes late does not end what was asked later.
-%% View: `lock_homes', the nodes that keep locks, this one too.
+%% View: `lock_homes', the nodes that keep locks, this one too. (Its name is that of earlier
+%% versions, because it stands while this code is loaded.)
 -module(weft_locks_core).
 -behaviour(weft_core).
 
@@ -46,22 +47,22 @@
 %% @private
 -spec init(node(), weft_core:options()) -> {#locks{}, weft_core:effects()}.
 init(Self, Options) ->
-    done(homes(#locks{self = Self, lease_ms = maps:get(lease_ms, Options, ?LEASE_MS),
-                      waiting_max = maps:get(waiting_max, Options, ?WAITING_MAX)})).
+    done(lock_nodes(#locks{self = Self, lease_ms = maps:get(lease_ms, Options, ?LEASE_MS),
+                           waiting_max = maps:get(waiting_max, Options, ?WAITING_MAX)})).
 
 %% @private
 -spec named(node(), #locks{}) -> {#locks{}, weft_core:effects()}.
 named(Self, Locks) ->
-    done(homes(Locks#locks{self = Self})).
+    done(lock_nodes(Locks#locks{self = Self})).
 
 %% @private
 -spec handle(weft_core:event(), NowMs :: integer(), #locks{}) -> {#locks{}, weft_core:effects()}.
 handle({command, Ref, Command}, _NowMs, Locks) ->
     done(command(Command, Ref, Locks));
 handle({neighbour_up, Node}, _NowMs, #locks{up = Up} = Locks) ->
-    done(homes(Locks#locks{up = Up#{Node => []}}));
+    done(lock_nodes(Locks#locks{up = Up#{Node => []}}));
 handle({neighbour_down, Node, _Reason}, _NowMs, #locks{up = Up} = Locks) ->
-    done(homes(Locks#locks{up = maps:remove(Node, Up)}));
+    done(lock_nodes(Locks#locks{up = maps:remove(Node, Up)}));
 handle({notice, {gone, Pid, noconnection}}, _NowMs, #locks{pids = Pids} = Locks)
   when is_map_key(Pid, Pids) ->
     done(disconnected(Pid, Locks));
@@ -87,7 +88,7 @@ done(#locks{out = Out} = Locks) ->
 effect(Effect, #locks{out = Out} = Locks) ->
     Locks#locks{out = [Effect | Out]}.
 
-homes(#locks{self = Self, up = Up} = Locks) ->
+lock_nodes(#locks{self = Self, up = Up} = Locks) ->
     effect({view, lock_homes, lists:sort([Self | maps:keys(Up)])}, Locks).
 
 command({set, Resource, Requester, {Pid, Ask}, WaitMs}, Ref, #locks{locks = All} = Locks) ->

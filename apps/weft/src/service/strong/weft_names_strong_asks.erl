@@ -16,7 +16,7 @@
 -spec request(Name :: term(), Wire :: tuple(), From :: term(), OnLost :: term(),
               DeadlineMs :: integer(), env()) -> weft_names_strong_requests:request().
 request(Name, Wire, From, OnLost, DeadlineMs, #{now_ms := NowMs, options := Options}) ->
-    P = weft_names_strong_homes:partition(Name, map_get(partitions, Options)),
+    P = weft_names_strong_placement:partition(Name, map_get(partitions, Options)),
     ?REQUESTS:request({Name, P}, Wire, From, OnLost, {NowMs, DeadlineMs}).
 
 watched(Pid, Id, #owner{holdings = Holdings} = Owner) ->
@@ -52,11 +52,11 @@ sent(P, Ids, Owner0, #{now_ms := NowMs, incarnation := Incarnation} = Env) ->
 %% connected.
 -spec leader(P :: non_neg_integer(), #owner{}, env()) -> {node(), #owner{}}.
 leader(P, #owner{routes = Routes0} = Owner0, #{up := Up, places := Places}) ->
-    Homes = map_get(P, Places),
-    {Leader, IsNew, Routes} = weft_names_strong_route:choose(P, Homes, Up, Routes0),
+    Replicas = map_get(P, Places),
+    {Leader, IsNew, Routes} = weft_names_strong_route:choose(P, Replicas, Up, Routes0),
     Owner = Owner0#owner{routes = Routes},
-    {Leader, lists:foldl(fun(Home, C) -> effect({connect, Home}, C) end, Owner,
-                         [Home || IsNew, Home <- Homes, not is_map_key(Home, Up)])}.
+    {Leader, lists:foldl(fun(Replica, C) -> effect({connect, Replica}, C) end, Owner,
+                         [Replica || IsNew, Replica <- Replicas, not is_map_key(Replica, Up)])}.
 
 %% @doc The replica answered as the leader does.
 -spec led_by(node(), P :: non_neg_integer(), #owner{}) -> #owner{}.

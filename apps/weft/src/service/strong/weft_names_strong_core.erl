@@ -75,10 +75,10 @@ init(Self, #{scope := Scope, incarnation := Incarnation} = Given) ->
 
 placed({_, Voters} = View, #core{self = Self, options = Options} = Core) ->
     #{partitions := Partitions, replicas := Replicas} = Options,
-    Places = [{P, weft_names_strong_homes:homes(P, Voters, Replicas)}
+    Places = [{P, weft_names_strong_placement:replicas(P, Voters, Replicas)}
               || P <- lists:seq(0, Partitions - 1)],
     Core#core{view = View, places = maps:from_list(Places),
-              mine = [P || {P, Homes} <- Places, lists:member(Self, Homes)]}.
+              mine = [P || {P, Nodes} <- Places, lists:member(Self, Nodes)]}.
 
 %% @private
 -spec handle(weft_core:event(), integer(), core()) -> {core(), weft_core:effects()}.
@@ -203,7 +203,7 @@ viewed(_Older, Core) ->
 env(P, NowMs, #core{self = Self, incarnation = Incarnation, up = Up, lives = Lives,
                     places = Places, options = Options, view = {Number, _}}) ->
     #{now_ms => NowMs, self => {Self, Incarnation}, up => Up, lives => Lives,
-      homes => map_get(P, Places), founds => Number =:= 1, options => Options}.
+      replicas => map_get(P, Places), founds => Number =:= 1, options => Options}.
 
 owner_env(NowMs, #core{self = Self, incarnation = Incarnation, scope = Scope, up = Up,
                         places = Places, options = Options}) ->
@@ -247,8 +247,8 @@ removal(_From, {remove, P, Asker, Name, Token}, _NowMs, #core{up = Up} = Core) -
                 Table -> weft_names_strong_table:owner({Name, Token}, Table)
             end,
     {Core, [{send, Holder, {removal, {give_back, Asker, Name, Token}}} || is_map_key(Holder, Up)]};
-removal(Home, {give_back, Asker, Name, Token}, NowMs, #core{owner = Owner0} = Core) ->
-    {Owner, Effects} = weft_names_strong_owner:give_back(Home, Asker, {Name, Token}, Owner0,
+removal(Replica, {give_back, Asker, Name, Token}, NowMs, #core{owner = Owner0} = Core) ->
+    {Owner, Effects} = weft_names_strong_owner:give_back(Replica, Asker, {Name, Token}, Owner0,
                                                            owner_env(NowMs, Core)),
     {Core#core{owner = Owner}, tagged(Effects)};
 removal(_From, {given_back, {Self, _, _} = Asker, Token}, NowMs,

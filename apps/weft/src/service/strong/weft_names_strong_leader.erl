@@ -42,11 +42,11 @@
 -type env() :: #{now_ms := integer(), self := weft_names_strong_table:member(),
                  up := #{node() => Incarnation :: non_neg_integer() | none},
                  lives := #{node() => Incarnation :: non_neg_integer()},
-                 homes := [node()], founds := boolean(),
+                 replicas := [node()], founds := boolean(),
                  options := weft_names_strong_options:options()}.
 %% `up': the nodes with a link, with the incarnation that they told. `lives': the latest incarnation
-%% heard of. `homes': the nodes that should have a replica of this partition. `founds': a partition
-%% that never existed may be founded.
+%% heard of. `replicas': the nodes that should have a replica of this partition. `founds': a
+%% partition that never existed may be founded.
 
 -record(leader, {
     ballot :: ballot(),
@@ -267,15 +267,15 @@ told(Listeners, #leader{table = Table} = Leader) ->
     Members = weft_names_strong_table:members(Table),
     Quickest = lists:reverse(lists:sort([{acked(Member, Leader), Member}
                                          || Member <- Listeners, lists:member(Member, Members)])),
-    Needed = weft_names_strong_homes:majority(length(Members)) - 1,
+    Needed = weft_names_strong_placement:majority(length(Members)) - 1,
     [Member || {_, Member} <- lists:sublist(Quickest, Needed)].
 
 acked(Member, #leader{acked = Acked}) -> maps:get(Member, Acked, 0).
 
 %% The members and those that are to become members, without this one, if they are connected.
-listeners(#leader{table = Table}, #{self := Self, homes := Homes, up := Up}) ->
+listeners(#leader{table = Table}, #{self := Self, replicas := Replicas, up := Up}) ->
     Members = weft_names_strong_table:members(Table),
-    Wanted = Members ++ [{Node, Life} || Node <- Homes, #{Node := Life} <- [Up], Life =/= none],
+    Wanted = Members ++ [{Node, Life} || Node <- Replicas, #{Node := Life} <- [Up], Life =/= none],
     [{Node, Life} || {Node, Life} <- lists:usort(Wanted) -- [Self],
                      maps:get(Node, Up, none) =:= Life].
 
@@ -297,7 +297,8 @@ settled({#leader{confirmed = Former} = Leader0, Out}, #{now_ms := NowMs} = Env) 
 majority_round(#leader{table = Table, round = Round} = Leader, #{self := Self}) ->
     Members = weft_names_strong_table:members(Table),
     Acked = [case Member of Self -> Round; _ -> acked(Member, Leader) end || Member <- Members],
-    lists:nth(weft_names_strong_homes:majority(length(Members)), lists:reverse(lists:sort(Acked))).
+    Majority = weft_names_strong_placement:majority(length(Members)),
+    lists:nth(Majority, lists:reverse(lists:sort(Acked))).
 
 removal_told(#leader{removed = {Node, _}, changed = Changed, confirmed = Confirmed} = Leader)
   when Confirmed >= Changed ->
@@ -360,12 +361,12 @@ reshape(#leader{changed = Changed, confirmed = Confirmed, table = Table} = Leade
 reshape(Leader, _Env) ->
     {Leader, []}.
 
-change(Members, Leader, #{self := Self, homes := Homes, lives := Lives, up := Up}) ->
+change(Members, Leader, #{self := Self, replicas := Replicas, lives := Lives, up := Up}) ->
     Dead = [M || {Node, Life} = M <- Members, maps:get(Node, Lives, Life) > Life],
-    Missing = [M || Node <- Homes, #{Node := Life} <- [Up], M <- [{Node, Life}],
+    Missing = [M || Node <- Replicas, #{Node := Life} <- [Up], M <- [{Node, Life}],
                     not lists:member(M, Members), is_following(M, Leader)],
-    Extra = [M || {Node, _} = M <- Members, M =/= Self, not lists:member(Node, Homes)],
-    case {Dead, Missing, Extra, length(Members) - length(Homes)} of
+    Extra = [M || {Node, _} = M <- Members, M =/= Self, not lists:member(Node, Replicas)],
+    case {Dead, Missing, Extra, length(Members) - length(Replicas)} of
         {[M | _], _, _, Surplus} when Surplus >= 0 -> {M, Members -- [M]};
         {_, [M | _], _, Surplus} when Surplus =< 0 -> {none, lists:sort([M | Members])};
         {_, _, [M | _], Surplus} when Surplus > 0 -> {M, Members -- [M]};
@@ -376,12 +377,12 @@ change(Members, Leader, #{self := Self, homes := Homes, lives := Lives, up := Up
 is_following(Member, #leader{whole = {Former, _}} = Leader) ->
     Former > 0 andalso acked(Member, Leader) >= Former.
 
-%% Hands the lead over to the first node in `homes' that is fit for it, once in a lease. What that
-%% node lacks comes before.
+%% Hands the lead over to the first node in `replicas' that is fit for it, once in a lease. What
+%% that node lacks comes before.
 hand_over(Members, #leader{moved_ms = MovedMs, ballot = Ballot, waiting = []} = Leader,
-          #{self := Self, homes := Homes, up := Up, now_ms := NowMs,
+          #{self := Self, replicas := Replicas, up := Up, now_ms := NowMs,
             options := #{lease_ms := LeaseMs}} = Env) when NowMs - MovedMs > LeaseMs ->
-    Fit = [Member || Node <- Homes, Member <- [{Node, maps:get(Node, Up, none)}, Self],
+    Fit = [Member || Node <- Replicas, Member <- [{Node, maps:get(Node, Up, none)}, Self],
                      element(1, Member) =:= Node, lists:member(Member, Members),
                      Member =:= Self orelse is_following(Member, Leader)],
     case Fit of

@@ -237,15 +237,15 @@ members(Replica) ->
         Table -> weft_names_strong_table:members(Table)
     end.
 
-agreed(#replica{role = {founding, Ballot, Agreed}} = Replica, #{homes := Homes} = Env) ->
-    case lists:sort([Node || {Node, _} <- Agreed]) =:= lists:sort(Homes) of
+agreed(#replica{role = {founding, Ballot, Agreed}} = Replica, #{replicas := Nodes} = Env) ->
+    case lists:sort([Node || {Node, _} <- Agreed]) =:= lists:sort(Nodes) of
         true -> founded(Ballot, Agreed, Replica, Env);
         false -> {Replica, []}
     end;
 agreed(#replica{role = {Kind, Ballot, Agreed}} = Replica, Env) ->
     Members = members(Replica),
     Votes = length([M || M <- Members, lists:member(M, Agreed)]),
-    case Votes >= weft_names_strong_homes:majority(length(Members)) of
+    case Votes >= weft_names_strong_placement:majority(length(Members)) of
         true when Kind =:= asking -> candidate(electing, Replica, Env);
         true -> leads(Ballot, Replica, Env);
         false -> {Replica, []}
@@ -283,11 +283,11 @@ tick(Replica, #{self := Self} = Env) ->
 is_lost(Replica, #{lives := Lives}) ->
     Members = members(Replica),
     Alive = [M || {Node, Life} = M <- Members, maps:get(Node, Lives, Life) =< Life],
-    length(Alive) < weft_names_strong_homes:majority(length(Members)).
+    length(Alive) < weft_names_strong_placement:majority(length(Members)).
 
 %% Repeated with the same ballot, unless a replica has promised a higher one.
 founds(#replica{role = Role, promised = {N, _, _}} = Replica,
-       #{founds := true, homes := [Node | Others], self := {Node, Life} = Self} = Env) ->
+       #{founds := true, replicas := [Node | Others], self := {Node, Life} = Self} = Env) ->
     Ballot = case Role of {founding, Last, _} -> Last; _ -> {N + 1, Node, Life} end,
     #{now_ms := NowMs, options := #{heartbeat_ms := HeartbeatMs}} = Env,
     {Founded, Out} = agreed(Replica#replica{role = {founding, Ballot, [Self]}, promised = Ballot,

@@ -18,31 +18,31 @@ new() -> #{}.
 
 %% @doc The replica to ask now; `true' if it is not the one that was asked before, so that others
 %% should be connected, too.
--spec choose(P :: non_neg_integer(), Homes :: [node(), ...], Up :: #{node() => term()},
+-spec choose(P :: non_neg_integer(), Replicas :: [node(), ...], Up :: #{node() => term()},
              routes()) -> {node(), IsNew :: boolean(), routes()}.
-choose(P, Homes, Up, Routes) ->
+choose(P, Replicas, Up, Routes) ->
     case Routes of
-        #{P := {Home, _}} when is_map_key(Home, Up) ->
-            {Home, false, Routes};
+        #{P := {Replica, _}} when is_map_key(Replica, Up) ->
+            {Replica, false, Routes};
         #{} ->
-            Chosen = hd([Home || Home <- Homes, is_map_key(Home, Up)] ++ Homes),
+            Chosen = hd([Replica || Replica <- Replicas, is_map_key(Replica, Up)] ++ Replicas),
             {_, Count} = maps:get(P, Routes, {none, 0}),
             {Chosen, true, Routes#{P => {Chosen, Count}}}
     end.
 
 %% @doc This replica answered as the leader does.
 -spec answered(P :: non_neg_integer(), node(), routes()) -> routes().
-answered(P, Home, Routes) -> Routes#{P => {Home, 0}}.
+answered(P, Replica, Routes) -> Routes#{P => {Replica, 0}}.
 
 %% @doc A replica says that it does not lead, and names the leader, if it knows. `again': the leader
 %% should be asked at once; `later': with the next tick; `not_asked': it is not the replica that was
 %% asked.
 -spec sent_on(P :: non_neg_integer(), From :: node(), Leader :: node() | none,
-              Homes :: [node(), ...], routes()) -> {again | later | not_asked, routes()}.
-sent_on(P, From, Leader, Homes, Routes) ->
+              Replicas :: [node(), ...], routes()) -> {again | later | not_asked, routes()}.
+sent_on(P, From, Leader, Replicas, Routes) ->
     case Routes of
         #{P := {From, Count}} when Leader =:= none ->
-            {later, Routes#{P := {next(From, Homes), Count + 1}}};
+            {later, Routes#{P := {next(From, Replicas), Count + 1}}};
         #{P := {From, Count}} when Count < ?SENT_ON_MAX ->
             {again, Routes#{P := {Leader, Count + 1}}};
         #{P := {From, Count}} ->
@@ -52,18 +52,18 @@ sent_on(P, From, Leader, Homes, Routes) ->
     end.
 
 %% @doc The next replica, because this one can not be reached or does not answer.
--spec elsewhere(P :: non_neg_integer(), Homes :: [node(), ...], routes()) -> routes().
-elsewhere(P, Homes, Routes) ->
-    {Home, _} = maps:get(P, Routes, {none, 0}),
-    Routes#{P => {next(Home, Homes), 0}}.
+-spec elsewhere(P :: non_neg_integer(), Replicas :: [node(), ...], routes()) -> routes().
+elsewhere(P, Replicas, Routes) ->
+    {Replica, _} = maps:get(P, Routes, {none, 0}),
+    Routes#{P => {next(Replica, Replicas), 0}}.
 
-next(Home, Homes) ->
-    case lists:dropwhile(fun(Other) -> Other =/= Home end, Homes) of
-        [Home, Next | _] -> Next;
-        _ -> hd(Homes)
+next(Replica, Replicas) ->
+    case lists:dropwhile(fun(Other) -> Other =/= Replica end, Replicas) of
+        [Replica, Next | _] -> Next;
+        _ -> hd(Replicas)
     end.
 
 %% @doc The partitions for which this replica is asked.
 -spec to(node(), routes()) -> [P :: non_neg_integer()].
-to(Home, Routes) ->
-    lists:sort([P || {P, {Asked, _}} <- maps:to_list(Routes), Asked =:= Home]).
+to(Replica, Routes) ->
+    lists:sort([P || {P, {Asked, _}} <- maps:to_list(Routes), Asked =:= Replica]).

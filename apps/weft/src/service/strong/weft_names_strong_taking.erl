@@ -39,7 +39,7 @@ read(Ref, Value, Name, #owner{removals = Removals0} = Owner0, Env) ->
     case Step of
         {done, From, Reply} -> effect({reply, From, Reply}, Owner1);
         {give_back, Name, Token} ->
-            P = weft_names_strong_homes:partition(Name, Partitions),
+            P = weft_names_strong_placement:partition(Name, Partitions),
             {Leader, Owner} = leader(P, Owner1, Env),
             Asker = {Self, Incarnation, Ref},
             effect({send, Leader, {removal, {remove, P, Asker, Name, Token}}}, Owner);
