@@ -174,7 +174,7 @@ members(Node) -> lists:sort(call(Node, weft, members, [])).
 
 pid_of_init(Node) -> call(Node, erlang, whereis, [init]).
 
-%% As seen by another node; the same pid only if both speak of the same life of the node.
+%% As seen by another node; the same pid only if both speak of the same incarnation of the node.
 pid_of_init(Node, Peer) ->
     try
         call(Node, erpc, call, [Peer, erlang, whereis, [init], 1000])

@@ -47,7 +47,7 @@ what_is_configured_is_united_and_gives_way_to_any_change_test() ->
     ?assertEqual(#{}, weft_group_table:groups(weft_group_table:configured(#{g => ['a@h']},
                                                                           Deleted))).
 
-a_life_of_a_node_that_forgot_all_is_another_life_test() ->
+a_group_of_a_node_that_forgot_all_is_another_one_test() ->
     One = weft_group_table:create({g, ['a@h', 'b@h']}, {'a@h', 1}, weft_group_table:new()),
     Other = weft_group_table:create({g, ['a@h', 'c@h']}, {'a@h', 2}, weft_group_table:new()),
     ?assertEqual(#{g => ['a@h', 'c@h']}, weft_group_table:groups(join(Other, One))).

@@ -106,7 +106,7 @@ is_over({failed, _}) -> true;
 is_over(waits) -> true;
 is_over({done, _, _}) -> false.
 
-%% The same connection an hour ago, with the same life of both: its nonces are others.
+%% The same connection an hour ago, with the same incarnations: its nonces are others.
 what_was_said_before_proves_nothing_test() ->
     Before = recorded(own(?A, 1), own(?B, 2)),
     [begin

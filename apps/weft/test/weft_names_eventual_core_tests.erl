@@ -38,7 +38,7 @@ step() ->
                {4, {heal, node_name(), node_name()}},
                {1, {crash, node_name()}}]).
 
-%% Processes have numbers of their own in each life of their node and after each death.
+%% Processes have numbers of their own in each incarnation of their node and after each death.
 prop_agreement(Options) ->
     ?FORALL(Steps, ?SIZED(Size, resize(10 * Size, list(step()))),
             begin
@@ -47,23 +47,23 @@ prop_agreement(Options) ->
                 agrees(?N:settle(Net1), Options)
             end).
 
-step({register, Node, Name, Number, TimeUs}, {Net, Life}) ->
-    Pid = ?N:pid(Node, Life * 10 + Number),
-    {?N:command(Node, {register, Name, Pid, meta(Pid), TimeUs}, Net), Life};
-step({re_register, Node, Name, Number, TimeUs, Seen}, {Net, Life}) ->
-    Pid = ?N:pid(Node, Life * 10 + Number),
-    {?N:command(Node, {re_register, Name, Pid, meta(Pid), TimeUs, Seen}, Net), Life};
-step({unregister, Node, Name}, {Net, Life}) ->
-    {?N:command(Node, {unregister, Name}, Net), Life};
-step({die, Node, Number}, {Net, Life}) ->
-    {?N:die(?N:pid(Node, Life * 10 + Number), Net), Life + 1};
-step({crash, Node}, {Net, Life}) ->
-    {?N:crash(Node, Net), Life + 1};
-step({deliver, A, B}, {Net, Life}) -> {?N:deliver(A, B, Net), Life};
-step({fire, A}, {Net, Life}) -> {?N:fire(A, Net), Life};
-step({cut, A, B, Reason}, {Net, Life}) -> {?N:cut(A, B, Reason, Net), Life};
+step({register, Node, Name, Number, TimeUs}, {Net, Round}) ->
+    Pid = ?N:pid(Node, Round * 10 + Number),
+    {?N:command(Node, {register, Name, Pid, meta(Pid), TimeUs}, Net), Round};
+step({re_register, Node, Name, Number, TimeUs, Seen}, {Net, Round}) ->
+    Pid = ?N:pid(Node, Round * 10 + Number),
+    {?N:command(Node, {re_register, Name, Pid, meta(Pid), TimeUs, Seen}, Net), Round};
+step({unregister, Node, Name}, {Net, Round}) ->
+    {?N:command(Node, {unregister, Name}, Net), Round};
+step({die, Node, Number}, {Net, Round}) ->
+    {?N:die(?N:pid(Node, Round * 10 + Number), Net), Round + 1};
+step({crash, Node}, {Net, Round}) ->
+    {?N:crash(Node, Net), Round + 1};
+step({deliver, A, B}, {Net, Round}) -> {?N:deliver(A, B, Net), Round};
+step({fire, A}, {Net, Round}) -> {?N:fire(A, Net), Round};
+step({cut, A, B, Reason}, {Net, Round}) -> {?N:cut(A, B, Reason, Net), Round};
 step({heal, A, A}, State) -> State;
-step({heal, A, B}, {Net, Life}) -> {?N:heal(A, B, Net), Life}.
+step({heal, A, B}, {Net, Round}) -> {?N:heal(A, B, Net), Round}.
 
 meta(Pid) -> erlang:phash2(Pid).
 

@@ -286,7 +286,7 @@ fault(pause, Node, Nodes, Crashes, _Dir, _Config) ->
     {Nodes, Crashes};
 fault(kill, Node, Nodes, Crashes, Dir, Config) ->
     ok = weft_test_nodes:kill(Node),
-    %% What it asked until now is of its former life; nobody but its next one ends a lease early.
+    %% What it asked until now is of its former incarnation. Only its next one ends a lease early.
     Us = weft_names_strong_users:now_us(),
     [Name, _Host] = string:lexemes(atom_to_list(name(Node)), "@"),
     [New] = booted([list_to_atom(Name)], [a, b, c], Config),
@@ -370,14 +370,14 @@ hold(Node, Name, Options) when is_map(Node) -> call(Node, ?MODULE, hold, [{Name,
 
 leads(Node) -> maps:get(leads, strong(Node, info, []), 0).
 
-%% All of Nodes know New, in its present life, as a member of each partition.
+%% All of Nodes know New, in its present incarnation, as a member of each partition.
 is_member_again(New, Nodes) ->
     case [strong(Node, status, []) || Node <- [New | Nodes]] of
-        [#{life := Life} | _] = All ->
+        [#{incarnation := Incarnation} | _] = All ->
             lists:all(fun(#{partitions := Partitions}) ->
                           map_size(Partitions) =:= 4
                               andalso lists:all(fun(#{members := Members}) ->
-                                                    lists:member({name(New), Life}, Members)
+                                                    lists:member({name(New), Incarnation}, Members)
                                                 end, maps:values(Partitions));
                          ({error, _}) -> false
                       end, All);

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What the nodes of a strong scope tell each other of their lives: a node whose clock was set
-%% back between two starts does not stay in its own shadow.
+%% @doc What the nodes of a strong scope tell each other of their incarnations: a node whose clock
+%% was set back between two starts does not stay in its own shadow.
 -module(weft_names_strong_core_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -22,19 +22,21 @@ who_comes_back_later_is_not_told_test() ->
     {_, Effects} = ?CORE:handle({message, ?B, hello(101)}, 2, A2),
     ?assertEqual([], sent(lived, Effects)).
 
-who_is_told_lives_anew_after_that_and_says_so_test() ->
+who_is_told_takes_a_later_incarnation_and_says_so_test() ->
     {Incarnation, B, Effects} = told(100, after_hello(?C, 7, after_hello(?A, 10, started(?B, 50)))),
     ?assert(Incarnation > 100),
     ?assertEqual([?A, ?C], lists:sort([To || {send, To, _} <- sent(hello, Effects)])),
-    ?assertMatch(#{life := Incarnation}, ?CORE:info(B)).
+    ?assertMatch(#{incarnation := Incarnation}, ?CORE:info(B)).
 
-%% Two starts may be told the same, if the first one ends before anybody has heard of its new life.
+%% Two starts may be told the same, if the first one ends before anybody has heard of its new
+%% incarnation.
 two_that_are_told_the_same_become_different_test() ->
-    Lives = [Life || Seed <- [1, 2], {Life, _, _} <- [told(100, started(?B, 50, Seed))]],
-    ?assertEqual(2, length(lists:usort(Lives))).
+    Incarnations = [Incarnation || Seed <- [1, 2],
+                                   {Incarnation, _, _} <- [told(100, started(?B, 50, Seed))]],
+    ?assertEqual(2, length(lists:usort(Incarnations))).
 
-%% A hello of the former life may be on its way, or have come already.
-whoever_may_have_heard_of_the_former_life_is_told_of_the_new_one_test() ->
+%% A hello of the former incarnation may be on its way, or have come already.
+whoever_may_have_heard_of_the_former_incarnation_is_told_of_the_new_one_test() ->
     {Incarnation, B1, _} = told(100, after_hello(?A, 10, started(?B, 50))),
     {B2, First} = ?CORE:handle({message, ?C, hello(7)}, 2, B1),
     ?assertMatch([{send, ?C, {1, {hello, Incarnation, _}}}], sent(hello, First)),
@@ -42,7 +44,7 @@ whoever_may_have_heard_of_the_former_life_is_told_of_the_new_one_test() ->
     ?assertMatch([{send, ?C, {1, {hello, Incarnation, _}}}], sent(hello, Again)).
 
 %% Its names and replicas end, and those who wait get an answer.
-what_it_had_ends_with_the_former_life_test() ->
+what_it_had_ends_with_the_former_incarnation_test() ->
     Command = {register, name, self(), [], exit, 5000},
     {B, _} = ?CORE:handle({command, caller, Command}, 1, after_hello(?A, 10, started(?B, 50))),
     {_, Ended, Effects} = told(100, B),
@@ -50,7 +52,7 @@ what_it_had_ends_with_the_former_life_test() ->
     ?assertEqual(#{}, maps:get(partitions, ?CORE:info(Ended))).
 
 %% For the others it is as if its connection had ended in between.
-who_says_hello_in_another_life_was_away_test() ->
+who_says_hello_in_another_incarnation_was_away_test() ->
     A = after_hello(?B, 60, after_hello(?B, 50, started(?A, 10))),
     ?assertMatch(#{connected := [?A, ?B]}, ?CORE:info(A)).
 
@@ -67,7 +69,7 @@ after_hello(Node, Incarnation, Core0) ->
 
 told(Later, Core0) ->
     {Core, Effects} = ?CORE:handle({message, ?A, {1, {lived, Later}}}, 1, Core0),
-    {maps:get(life, ?CORE:info(Core)), Core, Effects}.
+    {maps:get(incarnation, ?CORE:info(Core)), Core, Effects}.
 
 hello(Incarnation) -> {1, {hello, Incarnation, {1, [?A, ?B, ?C]}}}.
 

@@ -29,9 +29,9 @@ renewals_extend_the_lease_from_when_they_were_sent_test() ->
     ?assertEqual([{send, 'a@x', {ask, 0, {renew, {7, 0}, 50, 3, 50}}}], Sent),
     {C3, Extended} = answer({renewed, {7, 0}, 3, 60, same}, C2, 4500),
     ?assertEqual([{view, {lease, 0}, {12000}}], Extended),
-    %% The answer to another renewal, or of another life, counts nothing.
-    [?assertEqual([], element(2, answer({renewed, Life, Id, 60, same}, C3, 5000)))
-     || {Life, Id} <- [{{7, 0}, 3}, {{7, 1}, 3}, {{6, 0}, 3}]].
+    %% The answer to another renewal, or of another incarnation, counts nothing.
+    [?assertEqual([], element(2, answer({renewed, Incarnation, Id, 60, same}, C3, 5000)))
+     || {Incarnation, Id} <- [{{7, 0}, 3}, {{7, 1}, 3}, {{6, 0}, 3}]].
 
 a_stale_lease_is_lost_at_once_test() ->
     {_, Effects} = answer({stale, {7, 0}, []}, owner(kill), 2000),
@@ -50,7 +50,7 @@ what_may_have_been_registered_is_not_registered_again_test() ->
     ?assert(lists:member({send, 'a@x', {ask, 0, {write, {7, 1}, 0, 3,
                                                  [{3, {register, y, q, meta, 0}}]}}}, Again)).
 
-%% In the next life the name is not there, but it may have been handed over in this one.
+%% In the next incarnation the name is not there, but it may have been handed over in this one.
 what_may_have_been_handed_over_is_not_said_not_to_have_been_test() ->
     {C1, _} = command({update, x, 50, q, meta, same, 5000}, caller, owner(exit), 2000),
     {_, Effects} = answer({stale, {7, 0}, []}, C1, 2001),
@@ -72,7 +72,7 @@ whoever_leads_is_asked_test() ->
     {C3, []} = ?CLIENT:answer('c@x', 0, {not_leader, none}, C2, env(2)),
     ?assertMatch({_, [{send, _, {ask, 0, {read, 7, _}}}]}, ?CLIENT:tick(C3, env(600))).
 
-answers_to_an_earlier_life_are_nothing_test() ->
+answers_to_an_earlier_incarnation_are_nothing_test() ->
     {C1, _} = command({whereis, x, 1000}, caller, ?CLIENT:new(), 0),
     ?assertEqual({C1, []}, answer({values, 6, [{1, {p, 9, meta}}]}, C1, 1)),
     {_, Effects} = answer({values, 7, [{1, {p, 9, meta}}]}, C1, 1),

@@ -51,7 +51,7 @@ the_next_leader_waits_for_that_too_test() ->
     %% Once is enough.
     ?assert(weft_names_strong_table:is_open(?REPLICA:table(Open))).
 
-names_of_a_node_that_lives_anew_are_free_test() ->
+names_of_a_node_that_has_restarted_are_free_test() ->
     #{lease_ms := LeaseMs, margin_ms := MarginMs} = options(),
     {Founder, _} = leading(1000),
     OpenMs = 1200 + LeaseMs + MarginMs,
@@ -133,12 +133,12 @@ a_removed_replica_votes_as_before_test() ->
     ?assertMatch({_, []}, ?REPLICA:handle(?C, {elect, {5, 'c@x', 1}, {{0, none, 0}, 9}}, Removed,
                                           env(?B, 10))).
 
-a_replica_whose_members_live_anew_forgets_test() ->
-    Anew = (env(?B, 60000))#{lives := #{'a@x' => 2, 'b@x' => 1, 'c@x' => 2}},
+a_replica_whose_members_have_restarted_forgets_test() ->
+    Anew = (env(?B, 60000))#{latest := #{'a@x' => 2, 'b@x' => 1, 'c@x' => 2}},
     {Forgot, []} = ?REPLICA:tick(follower(), Anew),
     ?assertEqual(none, ?REPLICA:table(Forgot)),
     %% With one of them it asks for votes.
-    One = (env(?B, 60000))#{lives := #{'a@x' => 2, 'b@x' => 1, 'c@x' => 1}},
+    One = (env(?B, 60000))#{latest := #{'a@x' => 2, 'b@x' => 1, 'c@x' => 1}},
     ?assertMatch({_, [{'a@x', {ask, _, _}}, {'c@x', {ask, _, _}}]},
                  ?REPLICA:tick(follower(), One)).
 
@@ -156,10 +156,10 @@ a_leader_without_a_majority_gives_up_test() ->
     ?assertMatch(#{role := follower}, ?REPLICA:info(Follower)),
     ?assertEqual([{'d@x', {not_leader, none}}], Told).
 
-a_dead_member_goes_and_its_next_life_comes_one_at_a_time_test() ->
+a_dead_member_goes_and_its_next_incarnation_comes_one_at_a_time_test() ->
     {L1, _} = confirmed(leading(1000), 1010),
     Anew = #{'a@x' => 1, 'b@x' => 1, 'c@x' => 2},
-    Env = (env(?A, 1020))#{lives := Anew, up := Anew},
+    Env = (env(?A, 1020))#{latest := Anew, up := Anew},
     {L2, Out} = ?REPLICA:tick(L1, Env),
     ?assertMatch(#{members := [?A, ?B]}, ?REPLICA:info(L2)),
     ?assertMatch([{members, [?A, ?B]}],
@@ -264,6 +264,6 @@ env(Self, NowMs) ->
     env(Self, NowMs, ['a@x', 'b@x', 'c@x']).
 
 env(Self, NowMs, Replicas) ->
-    Lives = #{'a@x' => 1, 'b@x' => 1, 'c@x' => 1},
-    #{now_ms => NowMs, self => Self, up => Lives, lives => Lives, replicas => Replicas,
-      founds => true, options => options()}.
+    Incarnations = #{'a@x' => 1, 'b@x' => 1, 'c@x' => 1},
+    #{now_ms => NowMs, self => Self, up => Incarnations, latest => Incarnations,
+      replicas => Replicas, founds => true, options => options()}.

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What the replicas of a partition keep: tokens, lives, leases, requests that come twice.
+%% @doc What the replicas of a partition keep: tokens, incarnations, leases, requests that come
+%% twice.
 -module(weft_names_strong_table_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -53,18 +54,19 @@ a_name_that_its_owner_does_not_know_of_is_replaced_test() ->
     ?assertMatch({{ok, 10, [{5, {registered, 14}}]}, _},
                  write(?A, {1, 0}, 10, [{5, {register, x, r, meta, 12}}], 14, T4)).
 
-a_later_life_ends_an_earlier_one_test() ->
+a_later_incarnation_ends_an_earlier_one_test() ->
     {_, T1} = write(?A, {1, 0}, 0, [{1, reg(x, p)}], 10, new()),
     {{ok, 11, _}, T2} = write(?A, {1, 1}, 0, [{2, reg(y, q)}], 11, T1),
     ?assertEqual(undefined, ?TABLE:find(x, T2)),
     ?assertEqual([{?A, {1, 1}}], ?TABLE:owners(T2)),
-    [?assertMatch({stale, T2}, write(?A, Life, Lease, [{3, reg(z, r)}], 12, T2))
-     || {Life, Lease} <- [{{1, 0}, 0}, {{1, 0}, 10}, {{0, 9}, 0}, {{1, 1}, 10}, {{2, 0}, 11}]].
+    [?assertMatch({stale, T2}, write(?A, Incarnation, Lease, [{3, reg(z, r)}], 12, T2))
+     || {Incarnation, Lease} <- [{{1, 0}, 0}, {{1, 0}, 10}, {{0, 9}, 0}, {{1, 1}, 10},
+                                 {{2, 0}, 11}]].
 
 a_lease_that_is_not_known_is_stale_test() ->
     ?assertMatch({stale, _}, write(?A, {1, 0}, 10, [{1, reg(x, p)}], 11, new())).
 
-expiry_frees_all_names_of_that_life_test() ->
+expiry_frees_all_names_of_that_incarnation_test() ->
     {_, T1} = write(?A, {1, 0}, 0, [{1, reg(x, p)}, {2, reg(y, p)}], 10, new()),
     ?assertEqual({ok, T1}, ?TABLE:run({expire, ?A, {1, 1}}, 11, T1)),
     {ok, T2} = ?TABLE:run({expire, ?A, {1, 0}}, 11, T1),
@@ -74,8 +76,8 @@ what_the_owner_believes_is_compared_test() ->
     {_, T} = write(?A, {1, 0}, 0, [{1, reg(x, p)}, {2, reg(y, p)}], 10, new()),
     ?assertEqual(same, ?TABLE:digest(?A, {{1, 0}, 10}, 20, T)),
     ?assertEqual({names, #{x => 10, y => 10}}, ?TABLE:digest(?A, {{1, 0}, 10}, 10, T)),
-    [?assertEqual(stale, ?TABLE:digest(Node, {Life, Lease}, 20, T))
-     || {Node, Life, Lease} <- [{?B, {1, 0}, 10}, {?A, {1, 1}, 10}, {?A, {1, 0}, 9}]].
+    [?assertEqual(stale, ?TABLE:digest(Node, {Incarnation, Lease}, 20, T))
+     || {Node, Incarnation, Lease} <- [{?B, {1, 0}, 10}, {?A, {1, 1}, 10}, {?A, {1, 0}, 9}]].
 
 %% --- any operations ---------------------------------------------------------------------------
 
@@ -90,7 +92,7 @@ prop_always() ->
                 {_, Table, Tokens} = lists:foldl(fun step/2, {1, new(), []}, Ops),
                 lists:all(fun({Name, List}) -> lists:usort(List) =:= lists:reverse(List)
                                                    andalso Name =/= none end, grouped(Tokens))
-                    andalso lists:all(fun({Node, Life}) -> is_consistent(Node, Life, Table) end,
+                    andalso lists:all(fun({Node, Of}) -> is_consistent(Node, Of, Table) end,
                                       ?TABLE:owners(Table))
                     andalso ?TABLE:count(Table)
                     =:= lists:sum([map_size(held(N, L, Table)) || {N, L} <- ?TABLE:owners(Table)])
@@ -109,28 +111,30 @@ step(Op0, {No, Table0, Tokens}) ->
     {No + 1, Table, New ++ Tokens}.
 
 %% Half of the writes know their lease.
-with_lease({write, Node, Life, known, Oldest, Requests}, Table) ->
-    {write, Node, Life, lease(Node, Life, Table), Oldest, Requests};
+with_lease({write, Node, Incarnation, known, Oldest, Requests}, Table) ->
+    {write, Node, Incarnation, lease(Node, Incarnation, Table), Oldest, Requests};
 with_lease(Op, _Table) -> Op.
 
-lease(Node, Life, Table) ->
-    case lists:member({Node, Life}, ?TABLE:owners(Table)) of
+lease(Node, Incarnation, Table) ->
+    case lists:member({Node, Incarnation}, ?TABLE:owners(Table)) of
         true ->
-            {{ok, Lease, []}, _} = ?TABLE:run({write, Node, Life, 0, 0, []}, 1 bsl 40, Table),
+            Write = {write, Node, Incarnation, 0, 0, []},
+            {{ok, Lease, []}, _} = ?TABLE:run(Write, 1 bsl 40, Table),
             Lease;
         false -> 0
     end.
 
-is_consistent(Node, Life, Table) ->
-    Held = held(Node, Life, Table),
-    same =:= ?TABLE:digest(Node, {Life, lease(Node, Life, Table)}, lists:sum(maps:values(Held)),
+is_consistent(Node, Incarnation, Table) ->
+    Held = held(Node, Incarnation, Table),
+    Lease = lease(Node, Incarnation, Table),
+    same =:= ?TABLE:digest(Node, {Incarnation, Lease}, lists:sum(maps:values(Held)),
                            Table)
         andalso lists:all(fun({Name, Token}) ->
                               {Node, Token, meta} =:= ?TABLE:find(Name, Table)
                           end, maps:to_list(Held)).
 
-held(Node, Life, Table) ->
-    case ?TABLE:digest(Node, {Life, lease(Node, Life, Table)}, -1, Table) of
+held(Node, Incarnation, Table) ->
+    case ?TABLE:digest(Node, {Incarnation, lease(Node, Incarnation, Table)}, -1, Table) of
         {names, Names} -> Names
     end.
 
@@ -141,9 +145,9 @@ grouped(Tokens) ->
 
 op() ->
     ?LET(Node, oneof([?A, ?B]),
-         frequency([{1, {expire, Node, life()}},
+         frequency([{1, {expire, Node, incarnation()}},
                     {8, ?LET(Requests, list(request(Node)),
-                             {write, Node, life(), oneof([known, 0, range(1, 20)]), 0,
+                             {write, Node, incarnation(), oneof([known, 0, range(1, 20)]), 0,
                               one_for_each_name(lists:ukeysort(1, Requests))})}])).
 
 %% Owners have one request for a name under way.
@@ -151,7 +155,7 @@ one_for_each_name(Requests) ->
     maps:values(maps:from_list([{element(2, Request), {Id, Request}}
                                 || {Id, Request} <- Requests])).
 
-life() -> {1, range(0, 2)}.
+incarnation() -> {1, range(0, 2)}.
 
 request(Node) ->
     {range(1, 1000), oneof([{register, name(), Node, meta, range(0, 30)},
@@ -164,5 +168,5 @@ new() -> ?TABLE:new([{?A, 1}]).
 
 reg(Name, Pid) -> {register, Name, Pid, meta, 0}.
 
-write(Node, Life, Lease, Requests, No, Table) ->
-    ?TABLE:run({write, Node, Life, Lease, 0, Requests}, No, Table).
+write(Node, Incarnation, Lease, Requests, No, Table) ->
+    ?TABLE:run({write, Node, Incarnation, Lease, 0, Requests}, No, Table).

@@ -68,8 +68,8 @@ killed_among_random_neighbours(Config) ->
                         Start(r9)
                 end, lists:last(Nodes), lists:seq(1, ?RANDOM_TIMES)).
 
-%% The next life of the node has sessions while the news of the end of the one before are fresh;
-%% these resume like others.
+%% The next incarnation of the node has sessions while the news of the end of the one before are
+%% fresh; these resume like others.
 old_news_end_no_new_session(Config) ->
     Names = [a, g1, g2, b],
     [A, G1 | _] = Nodes = chain(Names, #{}, Config),

@@ -42,7 +42,7 @@ what_is_forgotten_before_it_was_told_is_not_told_test() ->
     {_, Told} = handle({timer, flush}, 15, S3),
     ?assertEqual([{send, ?B, {1, {news, [{{died, z, 1}, 8}]}}}], without_timers(Told)).
 
-another_life_of_the_node_is_other_news_test() ->
+another_incarnation_of_the_node_is_other_news_test() ->
     {S1, _} = handle({notice, ?DIED}, 5, linked([])),
     ?assertMatch({_, [{view, {died, 'x@host', 8}, 6}, {notice, _}]},
                  handle({notice, {died, 'x@host', 8}}, 6, S1)).

@@ -45,7 +45,7 @@ a_root_that_is_gone_comes_back_in_a_lower_incarnation_test() ->
     [?assertMatch({old, none, _}, heard({a, Number}, 2 * ?TIMEOUT_MS + 4, C3))
      || Number <- [{2, 1}, {3, 5}]].
 
-a_former_life_of_ours_is_no_root_test() ->
+a_former_incarnation_of_ours_is_no_root_test() ->
     ?assertMatch({old, none, _}, heard({b, {3, 5}}, 0, new(b))).
 
 parts_differ_if_both_have_a_root_and_not_the_same_test() ->

@@ -139,15 +139,15 @@ prop_agreement() ->
                 agree(?N:settle(Net))
             end).
 
-step({How, Node, Group, N}, {Net, Life}) when How =:= join; How =:= leave ->
-    {?N:command(Node, {How, Group, [?N:pid(Node, Life * 10 + N)]}, Net), Life};
-step({die, Node, N}, {Net, Life}) -> {?N:die(?N:pid(Node, Life * 10 + N), Net), Life + 1};
-step({crash, Node}, {Net, Life}) -> {?N:crash(Node, Net), Life + 1};
-step({deliver, A, B}, {Net, Life}) -> {?N:deliver(A, B, Net), Life};
-step({fire, A}, {Net, Life}) -> {?N:fire(A, Net), Life};
-step({cut, A, B, Reason}, {Net, Life}) -> {?N:cut(A, B, Reason, Net), Life};
+step({How, Node, Group, N}, {Net, Round}) when How =:= join; How =:= leave ->
+    {?N:command(Node, {How, Group, [?N:pid(Node, Round * 10 + N)]}, Net), Round};
+step({die, Node, N}, {Net, Round}) -> {?N:die(?N:pid(Node, Round * 10 + N), Net), Round + 1};
+step({crash, Node}, {Net, Round}) -> {?N:crash(Node, Net), Round + 1};
+step({deliver, A, B}, {Net, Round}) -> {?N:deliver(A, B, Net), Round};
+step({fire, A}, {Net, Round}) -> {?N:fire(A, Net), Round};
+step({cut, A, B, Reason}, {Net, Round}) -> {?N:cut(A, B, Reason, Net), Round};
 step({heal, A, A}, State) -> State;
-step({heal, A, B}, {Net, Life}) -> {?N:heal(A, B, Net), Life}.
+step({heal, A, B}, {Net, Round}) -> {?N:heal(A, B, Net), Round}.
 
 %% All show the same members, each node shows its own as local, and nobody is dead.
 agree(Net) ->

@@ -96,19 +96,19 @@ relx_verbs(Verb, Shell, OsPidFile, Config) ->
     {0, OsPid} = Verb(["pid"]),
     ok = file:write_file(OsPidFile, OsPid),
     Member = member(relx, Config),
-    Life = until_started(relx, none, Member),
+    Incarnation = until_started(relx, none, Member),
     ?assertEqual({0, "pong"}, Verb(["ping"])),
     ?assertEqual({0, "2"}, Verb(["eval", "1+1."])),
     ?assertEqual({0, Name}, Verb(["rpc", "erlang", "node"])),
     ?assertMatch({match, _}, re:run(Shell(), "i am " ++ Name)),
     {0, _} = Verb(["restart"]),
-    _ = until_started(relx, Life, Member),
+    _ = until_started(relx, Incarnation, Member),
     ?assertEqual({0, OsPid}, Verb(["pid"])),
     {0, _} = Verb(["stop"]),
     ?assertMatch({1, _}, Verb(["ping"])).
 
-%% Its applications run, in another life of the node than the one before. A member is asked, as a
-%% verb takes long.
+%% Its applications run, in another incarnation of the node than the one before. A member is asked,
+%% as a verb takes long.
 until_started(Release, Before, Member) ->
     Node = weft_test_nodes:node_name(Release),
     Ask = fun(Module, Function) ->
@@ -153,14 +153,14 @@ mix_verbs(Verb, Shell, OsPidFile, Config) ->
     Name = atom_to_list(weft_test_nodes:node_name(mixed)),
     {0, _} = Verb(["daemon"]),
     Member = member(mixed, Config),
-    Life = until_started(mixed, none, Member),
+    Incarnation = until_started(mixed, none, Member),
     {0, OsPid} = Verb(["pid"]),
     ok = file:write_file(OsPidFile, OsPid),
     ?assertEqual({0, "2"}, Verb(["eval", "IO.puts(1 + 1)"])),
     ?assertEqual({0, Name}, Verb(["rpc", "IO.puts(node())"])),
     ?assertMatch({match, _}, re:run(Shell(), "i am " ++ Name)),
     {0, _} = Verb(["restart"]),
-    _ = until_started(mixed, Life, Member),
+    _ = until_started(mixed, Incarnation, Member),
     ?assertEqual({0, OsPid}, Verb(["pid"])),
     {0, _} = Verb(["stop"]),
     weft_test_nodes:until(fun() -> not filelib:is_dir("/proc/" ++ OsPid) end, ?VERB_MS).

@@ -45,7 +45,7 @@ it_runs_once_and_moves_when_its_node_dies(Config) ->
     Next = runs_at(Rest),
     {ok, Greater} = call(Next, weft_singleton, token, [?NAME]),
     ?assert(Greater > Token),
-    until(fun() -> length(lives(File)) =:= 2 end).
+    until(fun() -> length(signs_of_life(File)) =:= 2 end).
 
 it_is_stopped_before_another_one_starts(Config) ->
     {Nodes, File} = competing(shared(Config), cut, Config),
@@ -55,7 +55,7 @@ it_is_stopped_before_another_one_starts(Config) ->
     until(fun() -> runs_at(Rest) =/= none end),
     ?assertEqual(none, runs_at([First])),
     ok = call(First, weft_fault, heal, []),
-    [{_, End1}, {Begin2, _}] = lives(File),
+    [{_, End1}, {Begin2, _}] = signs_of_life(File),
     ?assert(End1 < Begin2).
 
 %% By that host's own monotonic clock the lease is as good as before.
@@ -74,7 +74,7 @@ it_ends_in_good_order(Config) ->
     ok = call(First, ?MODULE, stop, []),
     %% At once, without waiting for the end of a lease.
     until(fun() -> runs_at(Nodes -- [First]) =/= none end),
-    until(fun() -> length(lives(File)) =:= 2 end).
+    until(fun() -> length(signs_of_life(File)) =:= 2 end).
 
 %% A process that has given the name up is watched no longer, and its end changes nothing.
 who_runs_outlives_who_had_the_name(Config) ->
@@ -153,7 +153,7 @@ whereis_at(Node) -> call(Node, weft_names, whereis_name, [?NAME]).
 side(Node) -> call(Node, weft_partition, side, []).
 
 %% From the first to the last sign of life of each child, in order.
-lives(File) ->
+signs_of_life(File) ->
     Signs = lists:append([[{Child, Us} || <<Us:64>> <= Bytes]
                           || Child <- filelib:wildcard(File ++ "-*"),
                              {ok, Bytes} <- [file:read_file(Child)]]),

@@ -19,8 +19,8 @@ streams_test_() ->
                           {in_order, fun what_is_repeated_goes_first/0},
                           {given_up, fun a_timer_of_an_earlier_break_is_nothing/0},
                           {over, fun a_session_without_a_path_is_given_up/0},
-                          {news, fun news_of_another_life_are_nothing/0},
-                          {life, fun another_life_ends_what_was_with_an_earlier_one/0},
+                          {news, fun news_of_another_incarnation_are_nothing/0},
+                          {incarnation, fun another_incarnation_ends_those_of_an_earlier_one/0},
                           {with_a_path, fun news_are_nothing_where_there_is_a_path/0},
                           {unheard, fun an_acknowledgement_is_no_word_of_the_ticker/0},
                           {another_way, fun another_neighbour_is_counted/0},
@@ -73,7 +73,7 @@ a_session_without_a_path_is_given_up() ->
             ?assertMatch({ended, _}, weft_stream:handle(GiveUp, Broken))
     end.
 
-news_of_another_life_are_nothing() ->
+news_of_another_incarnation_are_nothing() ->
     {ok, Stream} = weft_stream:handle({weft_path, incarnation, 7}, stream([1])),
     Died = fun(Incarnation) ->
                {Outcome, _} = weft_stream:handle({weft_stream, {died, 'peer@host', Incarnation}},
@@ -82,9 +82,9 @@ news_of_another_life_are_nothing() ->
            end,
     ?assertEqual([ok, ended, ok], [Died(Incarnation) || Incarnation <- [6, 7, 8]]).
 
-%% A link that comes up again reaches another life of the peer. A stream may be with that one by
-%% another way, or may not have begun; a peer of before may not say which life it is.
-another_life_ends_what_was_with_an_earlier_one() ->
+%% A link that comes up again reaches another incarnation of the peer. A stream may be with that one
+%% by another way, or may not have begun; a peer of before may not say which incarnation it is.
+another_incarnation_ends_those_of_an_earlier_one() ->
     Answers = fun(Stream) ->
                   {Outcome, _} = weft_stream:handle({weft_path, restarted, 7}, Stream),
                   Outcome

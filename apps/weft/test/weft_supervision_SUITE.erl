@@ -175,9 +175,9 @@ keeper_is_killed_unnoticed(Config) ->
 carrier_starts_again(Config) ->
     {A, G, B} = Nodes = row(Config),
     talk(Nodes),
-    Life = call(G, weft_identity, incarnation, []),
+    Incarnation = call(G, weft_identity, incarnation, []),
     kill_named(G, weft_carrier_sup),
-    ?assertNotEqual(Life, call(G, weft_identity, incarnation, [])),
+    ?assertNotEqual(Incarnation, call(G, weft_identity, incarnation, [])),
     until(fun() -> has_route(A, B) andalso has_route(B, A) end),
     until(fun() -> call(G, net_adm, ping, [name(A)]) =:= pong end),
     all_arrived(Nodes).
@@ -198,17 +198,17 @@ application_of_a_gateway_stops_and_starts(Config) ->
     ?assert(Ms < ?AROUND_MS_MAX),
     all_arrived({A, none, B}).
 
-%% And the network itself: that this life of the node is over is known at once.
+%% And the network itself: that this incarnation of the node is over is known at once.
 network_of_a_gateway_stops_and_starts(Config) ->
     {A, B, Gateways} = diamond_at_rest(Config),
     talk({A, none, B}),
     Used = used(A, B, Gateways),
     [Other] = Gateways -- [Used],
     [begin
-         Life = call(Used, weft_identity, incarnation, []),
+         Incarnation = call(Used, weft_identity, incarnation, []),
          ok = call(Used, net_kernel, stop, []),
          Ms = until_ms(fun() -> goes_by(Other, A, B) end),
-         until(fun() -> call(A, weft_overlay, has_died, [name(Used), Life]) end),
+         until(fun() -> call(A, weft_overlay, has_died, [name(Used), Incarnation]) end),
          start_network(Used),
          until(fun() -> routes_everywhere([A, B | Gateways]) end),
          ct:pal("routes around a gateway without a network after ~b ms", [Ms]),

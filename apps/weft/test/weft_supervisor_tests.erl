@@ -70,8 +70,8 @@ children_are_started_again_and_given_up_test() ->
     receive {'EXIT', Supervisor, Reason} -> ?assertEqual(shutdown, Reason) end,
     process_flag(trap_exit, false).
 
-%% The child takes its time; the next life of the supervisor waits for that.
-another_life_waits_for_the_end_of_the_former_test() ->
+%% The child takes its time; the next supervisor waits for that.
+another_one_waits_for_the_end_of_the_former_test() ->
     process_flag(trap_exit, true),
     {ok, First} = weft_supervisor:start_link({local, weft_supervisor_tests_slow}, ?MODULE, slow),
     [{slow, Child, _, _}] = supervisor:which_children(First),

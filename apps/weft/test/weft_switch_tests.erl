@@ -14,8 +14,8 @@ a_dial_that_failed_says_nothing_of_those_behind_it_test() ->
     ?assertEqual(broken, told_of_failed_dial(<<"behind@host">>)).
 
 %% The first attempt to reach a node that has started again is what tells that it has; and a session
-%% that has found another way may be with the present life.
-who_waits_is_told_which_life_answers_test_() ->
+%% that has found another way may be with the present incarnation.
+who_waits_is_told_which_incarnation_answers_test_() ->
     [?_assertEqual([{restarted, 7}], told_of_restart(<<"hop@host">>, {restarted, 7})),
      ?_assertEqual([{restarted, 7}], told_of_restart(none, {restarted, 7})),
      ?_assertEqual([gone], lists:usort(told_of_restart(<<"hop@host">>, gone))),
@@ -75,7 +75,7 @@ gateway_test_() ->
                           {dropped, fun the_other_end_hears_of_a_dropped_circuit/0},
                           {served, fun who_finds_a_stream_taken_opens_again/0},
                           {timed_out, fun who_asks_for_a_stream_that_timed_out_is_told/0},
-                          {late, fun who_joins_late_gets_no_label_of_another_life/0}]]}.
+                          {late, fun who_joins_late_gets_no_label_of_another_incarnation/0}]]}.
 
 prepared() ->
     ok = weft_identity:init(true),
@@ -132,7 +132,7 @@ who_asks_for_a_stream_that_timed_out_is_told() ->
 
 %% Who serves a circuit had not begun when the lanes were lost; the gateway has started again, and
 %% counts its labels from the beginning.
-who_joins_late_gets_no_label_of_another_life() ->
+who_joins_late_gets_no_label_of_another_incarnation() ->
     Join = {join, 3, [lane(near)], {distribution, self(), <<"far@host">>, self()},
             weft_session_counters:new()},
     Joined = weft_switch:message(Join, up()),

@@ -48,7 +48,7 @@ seen_often_is_watched_once_test() ->
     end).
 
 %% What it has said before does not hold any more.
-another_life_knows_nothing_test() ->
+another_process_knows_nothing_test() ->
     Process = begun(),
     Watch = watching(fun(_) -> found() end),
     ?assertEqual(unknown, weft_vnode_watch:find(?PLACE)),

@@ -22,7 +22,7 @@
 
 -type mode() :: running | blocked | paused | down.
 
--record(node, {life = 0 :: non_neg_integer(),
+-record(node, {incarnation = 0 :: non_neg_integer(),
                mode = down :: mode(),
                core :: term(),
                disk = [] :: term(),
@@ -123,10 +123,10 @@ traffic(#world{seconds = Seconds}) -> lists:reverse(Seconds).
 
 happen({verb, Verb}, World) ->
     verb(Verb, World);
-happen({timer, Name, Life, Timer} = Event, World) ->
+happen({timer, Name, Incarnation, Timer} = Event, World) ->
     case node_of(Name, World) of
-        #node{life = Life, mode = paused} -> hold(Name, Event, World);
-        #node{life = Life, mode = Mode} when Mode =/= down ->
+        #node{incarnation = Incarnation, mode = paused} -> hold(Name, Event, World);
+        #node{incarnation = Incarnation, mode = Mode} when Mode =/= down ->
             to_core(Name, {timer, Timer}, World);
         _ -> World
     end;
@@ -142,18 +142,19 @@ happen({send, From, To, Msg}, World) ->
 
 verb({start, Name}, #world{config = #{options := Options, core := Core, seed := Seed}} = World) ->
     case node_of(Name, World) of
-        #node{mode = down, life = Life0, disk = Disk} = Node ->
-            Life = Life0 + 1,
-            {State, Effects} = Core:init(Name, (Options(Name))#{seed => {Seed, Life}, disk => Disk,
-                                                                incarnation => Life}),
-            perform(Name, Effects,
-                    put_node(Name, Node#node{life = Life, mode = running, core = State}, World));
+        #node{mode = down, incarnation = Former, disk = Disk} = Node ->
+            Incarnation = Former + 1,
+            {State, Effects} = Core:init(Name, (Options(Name))#{seed => {Seed, Incarnation},
+                                                                incarnation => Incarnation,
+                                                                disk => Disk}),
+            Started = Node#node{incarnation = Incarnation, mode = running, core = State},
+            perform(Name, Effects, put_node(Name, Started, World));
         _AlreadyUp ->
             World
     end;
 verb({crash, Name}, World) ->
-    #node{life = Life, disk = Disk} = node_of(Name, World),
-    put_node(Name, #node{life = Life, disk = Disk}, World);
+    #node{incarnation = Incarnation, disk = Disk} = node_of(Name, World),
+    put_node(Name, #node{incarnation = Incarnation, disk = Disk}, World);
 verb({wipe, Name}, World) ->
     put_node(Name, (node_of(Name, World))#node{disk = []}, World);
 verb({pause, Name}, World) -> change(Name, running, paused, World);
@@ -194,7 +195,7 @@ perform(Name, Effects, World) ->
 perform_one({send, To, Msg}, Name, World) ->
     send(Name, To, Msg, World);
 perform_one({after_ms, Ms, Timer}, Name, #world{now_ms = NowMs} = World) ->
-    at(NowMs + Ms, {timer, Name, (node_of(Name, World))#node.life, Timer}, World);
+    at(NowMs + Ms, {timer, Name, (node_of(Name, World))#node.incarnation, Timer}, World);
 perform_one({notice, Notice}, Name, #world{notices = Notices, now_ms = NowMs} = World) ->
     World#world{notices = [{NowMs, Name, Notice} | Notices]};
 perform_one({disk, Disk}, Name, World) ->

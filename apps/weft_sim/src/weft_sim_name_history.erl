@@ -34,7 +34,7 @@ notice(_Node, _Machine, _Notice, _NowUs, Events) -> Events.
                             partition_of := fun((Name :: term()) -> non_neg_integer())}) ->
           #{Name :: term() => [weft_sim_linearizability:entry()]}.
 histories(Events0, #{crashes := Crashes} = Options) ->
-    %% A crash takes place before anything that the next life does at the same instant.
+    %% A crash takes place before anything that the next incarnation does at the same instant.
     Events = lists:keysort(1, [{AtUs, Node, crash} || {AtUs, Node} <- Crashes]
                            ++ lists:reverse(Events0)),
     ByNode = lists:foldl(fun({Us, Node, Event}, Acc) ->
@@ -61,14 +61,14 @@ seen({_, _, {update, Pid, _, unknown}}) -> [Pid];
 seen({_, _, {whereis, Pid}}) -> [Pid];
 seen(_Entry) -> [].
 
-%% The commands of one node; after a crash numbers begin anew, so each life is apart.
+%% The commands of one node; after a crash numbers begin anew, so each incarnation is by itself.
 of_node(Events, Options) ->
     case lists:splitwith(fun({_, Event}) -> Event =/= crash end, Events) of
-        {Life, []} -> of_life(Life, infinity, Options);
-        {Life, [{Us, crash} | Rest]} -> of_life(Life, Us, Options) ++ of_node(Rest, Options)
+        {Own, []} -> of_incarnation(Own, infinity, Options);
+        {Own, [{Us, crash} | Rest]} -> of_incarnation(Own, Us, Options) ++ of_node(Rest, Options)
     end.
 
-of_life(Events, EndUs, Options) ->
+of_incarnation(Events, EndUs, Options) ->
     Returns = maps:from_list([{Id, {Us, Reply}} || {Us, {return, Id, Reply}} <- Events]),
     lists:append([entries(Us, Command, maps:get(Id, Returns, none), Events, EndUs, Options)
                   || {Us, {call, Id, Command}} <- Events]).

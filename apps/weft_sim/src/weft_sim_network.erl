@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The network of the simulator: pure data about who can reach whom, streams and delays.
 %%
-%% A <em>stream</em> is one life of a link between two nodes: ordered and loss-free while it lives.
-%% A cut breaks the stream: what is under way is lost, and a later heal does not bring it back. Each
-%% end notices by itself, after a delay of its own, so for a while the two ends disagree. A one-way
-%% cut breaks one direction only; the other keeps delivering until its receiver gives up.
+%% A <em>stream</em> is a link between two nodes from when it comes up until it goes down: ordered
+%% and without loss. A cut breaks the stream: what is under way is lost, and a later heal does not
+%% bring it back. Each end notices by itself, after a delay of its own, so for a while the two ends
+%% disagree. A one-way cut breaks one direction only; the other keeps delivering until its receiver
+%% gives up.
 -module(weft_sim_network).
 
 -export([new/2, cut/3, cut_one_way/3, heal/3, heal_all/1, is_open/3,

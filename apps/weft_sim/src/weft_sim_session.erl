@@ -7,12 +7,12 @@
 %% window has room and a lane is not busy, repeat first. Here senders do not really run and what
 %% arrives is only checked.
 %%
-%% The handshake of the distribution is one packet each way: the end that begins says which life of
-%% its node it is, the other one answers the same. From then on senders send. An attempt that takes
-%% too long is given up, as by the kernel's timer.
+%% The handshake of the distribution is one packet each way: the end that begins says which
+%% incarnation of its node it is, the other one answers the same. From then on senders send. An
+%% attempt that takes too long is given up, as by the kernel's timer.
 -module(weft_sim_session).
 
--export([begin_to/4, accept/5, event/4, died/4, lane_ready/3, peer_life/1, info/1]).
+-export([begin_to/4, accept/5, event/4, died/4, lane_ready/3, peer_incarnation/1, info/1]).
 -export_type([session/0, news/0]).
 
 -define(RUN_EVERY_MS, 10).
@@ -23,9 +23,9 @@
 
 -record(session, {id :: weft_sessions:id(),
                   role :: source | target,
-                  own_life :: non_neg_integer(),
-                  %% Which life of the peer it is with, since the handshake.
-                  peer_life :: non_neg_integer() | undefined,
+                  own_incarnation :: non_neg_integer(),
+                  %% Which incarnation of the peer it is with, since the handshake.
+                  peer_incarnation :: non_neg_integer() | undefined,
                   stream :: weft_sim_stream:stream(),
                   fair :: weft_fair_queue_core:state(),
                   classes :: weft_fair_queue_core:classes(),
@@ -59,7 +59,8 @@ accept(Id, Path, NowMs, Options, Switches) ->
 new(Id, Role, Stream, #{queue_bytes := QueueBytes, senders := Kinds, classes := Classes,
                         until_ms := UntilMs, ordered_until_ms := OrderedUntilMs, timed := Timed,
                         timed_since_ms := SinceMs, rand := Rand} = Options) ->
-    #session{id = Id, role = Role, own_life = maps:get(incarnation, Options, 0), stream = Stream,
+    #session{id = Id, role = Role, stream = Stream,
+             own_incarnation = maps:get(incarnation, Options, 0),
              fair = weft_fair_queue_core:new(QueueBytes), classes = Classes,
              senders = weft_sim_senders:new(Id, Kinds, UntilMs, OrderedUntilMs, Rand),
              receipts = weft_sim_receipts:new(Id, Timed, SinceMs), until_ms = UntilMs}.
@@ -71,7 +72,7 @@ new(Id, Role, Stream, #{queue_bytes := QueueBytes, senders := Kinds, classes := 
 event({timer, run}, NowMs, #session{senders = Senders, until_ms = UntilMs} = Session, Switches) ->
     done([], NowMs, lent(Switches, Session#session{senders = weft_sim_senders:run(NowMs, Senders)}),
          [{after_ms, ?RUN_EVERY_MS, run} || NowMs =< UntilMs]);
-event({timer, setup}, _NowMs, #session{peer_life = undefined} = Session, Switches) ->
+event({timer, setup}, _NowMs, #session{peer_incarnation = undefined} = Session, Switches) ->
     {[{over, setup_timeout}], Session, Switches, []};
 event({timer, setup}, _NowMs, Session, Switches) ->
     {[], Session, Switches, []};
@@ -80,7 +81,7 @@ event(Event, NowMs, Session, Switches) ->
     {News, Stream, Effects} = weft_sim_stream:handle(Event, NowMs, Lent),
     done(News, NowMs, Session#session{stream = Stream}, Effects).
 
-%% @doc That life of the peer is over.
+%% @doc That incarnation of the peer is over.
 -spec died(non_neg_integer(), NowMs :: integer(), session(), weft_sim_switches:switches()) ->
           answer().
 died(Incarnation, NowMs, Session, Switches) ->
@@ -98,9 +99,9 @@ lane_ready(Lane, NowMs, {Session, Switches}) ->
 lent(Switches, #session{stream = Stream} = Session) ->
     Session#session{stream = weft_sim_stream:lend(Switches, Stream)}.
 
-%% @doc Which life of the peer's node it is with, if the handshake is done.
--spec peer_life(session()) -> non_neg_integer() | undefined.
-peer_life(#session{peer_life = Life}) -> Life.
+%% @doc Which incarnation of the peer's node it is with, if the handshake is done.
+-spec peer_incarnation(session()) -> non_neg_integer() | undefined.
+peer_incarnation(#session{peer_incarnation = Incarnation}) -> Incarnation.
 
 %% --- what became of the stream ----------------------------------------------------------------
 
@@ -124,17 +125,17 @@ heard({over, Why}, _NowMs, Session) ->
     {[{over, Why}], Session, []};
 heard(not_responding, _NowMs, Session) ->
     {[{over, not_responding}], Session, []};
-heard({handshake, <<Life:64>>}, NowMs, #session{role = target} = Session) ->
+heard({handshake, <<Incarnation:64>>}, NowMs, #session{role = target} = Session) ->
     {Answered, Effects} = shake(NowMs, Session),
-    {[up], Answered#session{peer_life = Life}, [{after_ms, 1, run} | Effects]};
-heard({handshake, <<Life:64>>}, _NowMs, #session{role = source} = Session) ->
-    {[up], Session#session{peer_life = Life}, [{after_ms, 1, run}]};
+    {[up], Answered#session{peer_incarnation = Incarnation}, [{after_ms, 1, run} | Effects]};
+heard({handshake, <<Incarnation:64>>}, _NowMs, #session{role = source} = Session) ->
+    {[up], Session#session{peer_incarnation = Incarnation}, [{after_ms, 1, run}]};
 heard({frames, Payload}, NowMs, #session{receipts = Receipts0} = Session) ->
     {Wrong, Receipts} = weft_sim_receipts:arrived(Payload, NowMs, Receipts0),
     {[{disorder, What} || What <- Wrong], Session#session{receipts = Receipts}, []}.
 
-shake(NowMs, #session{stream = Stream0, own_life = Life} = Session) ->
-    {Effects, Stream} = weft_sim_stream:push(handshake, <<Life:64>>, 8, NowMs, Stream0),
+shake(NowMs, #session{stream = Stream0, own_incarnation = Incarnation} = Session) ->
+    {Effects, Stream} = weft_sim_stream:push(handshake, <<Incarnation:64>>, 8, NowMs, Stream0),
     {Session#session{stream = Stream}, Effects}.
 
 %% --- sending ----------------------------------------------------------------------------------
@@ -234,9 +235,9 @@ apply_effects(#session{fair = Fair0, senders = Senders} = Session) ->
 %% @doc For the checkers: see `weft_sim_session_core:info_of/2'.
 -spec info(session()) -> #{atom() => term()}.
 info(#session{id = Id, stream = Stream, fair = Fair, senders = Senders, receipts = Receipts,
-              queued_max = QueuedMax, own_life = OwnLife, peer_life = PeerLife}) ->
+              queued_max = QueuedMax, own_incarnation = Own, peer_incarnation = Other}) ->
     maps:merge(maps:merge(weft_sim_stream:info(Stream), weft_fair_queue_core:info(Fair)),
-               #{id => Id, lives => {OwnLife, PeerLife}, sent => weft_sim_senders:counts(Senders),
+               #{id => Id, incarnations => {Own, Other}, sent => weft_sim_senders:counts(Senders),
                  arrived => weft_sim_receipts:counts(Receipts),
                  slowest_ms => weft_sim_receipts:slowest_ms(Receipts),
                  queued_max => QueuedMax, vm_max => weft_sim_senders:vm_max(Senders)}).

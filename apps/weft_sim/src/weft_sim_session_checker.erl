@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Invariant: a session delivers each frame once, those of one sender in the order sent and
 %% signals without sender in their place, and nothing of another session, at any time. No end takes
-%% the other one for dead or gives the session up, unless that life of the other one is over; then
-%% the session ends as soon as the link that hosts it reaches the next life. Once settled, all ends
-%% have one session each, the same with the present life of the other, in which all that was sent
-%% has arrived.
+%% the other one for dead or gives the session up, unless that incarnation of the other one is over;
+%% then the session ends as soon as the link that hosts it reaches the next incarnation. Once
+%% settled, all ends have one session each, the same with the present incarnation of the other, in
+%% which all that was sent has arrived.
 %%
 %% Option: `ends', the pairs of nodes with a session.
 -module(weft_sim_session_checker).
@@ -17,9 +17,9 @@
           weft_sim_checker:verdict().
 view_changed(Node, disorder, What, _World, _Options) ->
     {violation, io_lib:format("~s got frame ~0p", [Node, What])};
-view_changed(Node, ended, {Id, Why, Life}, World, #{ends := Ends}) ->
+view_changed(Node, ended, {Id, Why, Incarnation}, World, #{ends := Ends}) ->
     [Peer] = [Peer || {A, B} <- Ends, {One, Peer} <- [{A, B}, {B, A}], One =:= Node],
-    IsOver = weft_sim_session_core:life(Peer, World) =/= Life,
+    IsOver = weft_sim_session_core:incarnation(Peer, World) =/= Incarnation,
     case is_right(Why, IsOver) orelse weft_sim_session_core:gave_up(Peer, Id, World) of
         true -> ok;
         false when IsOver -> {violation, io_lib:format("~s ends its session with a peer that was "
@@ -27,11 +27,11 @@ view_changed(Node, ended, {Id, Why, Life}, World, #{ends := Ends}) ->
         false -> {violation, io_lib:format("~s ends its session with a living peer: ~0p",
                                            [Node, Why])}
     end;
-view_changed(Node, restarted, Life, World, _Options) ->
+view_changed(Node, restarted, Incarnation, World, _Options) ->
     case weft_sim_session_core:info_of(Node, World) of
-        #{lives := {_, Earlier}, host := Host}
-          when is_integer(Earlier), Earlier =/= Life, Host =/= own_process ->
-            {violation, io_lib:format("~s keeps its session with an earlier life", [Node])};
+        #{incarnations := {_, Earlier}, host := Host}
+          when is_integer(Earlier), Earlier =/= Incarnation, Host =/= own_process ->
+            {violation, io_lib:format("~s keeps its session with an earlier incarnation", [Node])};
         #{} ->
             ok
     end;
@@ -52,9 +52,9 @@ settled(World, #{ends := Ends}) ->
         All -> {violation, io_lib:format("~0tp", [All])}
     end.
 
-differences({From, #{id := Id, lives := {Own, Other}, sent := Sent, sessions := 1}},
-            {To, #{id := Id, lives := {Other, Own}, arrived := Arrived}}) ->
+differences({From, #{id := Id, incarnations := {Own, Other}, sent := Sent, sessions := 1}},
+            {To, #{id := Id, incarnations := {Other, Own}, arrived := Arrived}}) ->
     [{sent_and_delivered_differ, From, To, Sent, Arrived} || Sent =/= Arrived];
 differences({From, One}, {To, Other}) ->
-    [{sessions_differ, [{Node, maps:with([id, lives, sessions], Info)}
+    [{sessions_differ, [{Node, maps:with([id, incarnations, sessions], Info)}
                         || {Node, Info} <- [{From, One}, {To, Other}]]}].

@@ -9,12 +9,13 @@
 %% there was before.
 %%
 %% Either end may crash and start again. Views appear if something is wrong or to be judged:
-%% `disorder' if what arrives is not what was promised, `ended' with {Id, Why, LifeOfThePeer} for
-%% each session that was up, `restarted' when another life of the peer has answered on their link.
+%% `disorder' if what arrives is not what was promised, `ended' with {Id, Why, Incarnation} (of the
+%% peer) for each session that was up, `restarted' when another incarnation of the peer has answered
+%% on their link.
 -module(weft_sim_session_core).
 -behaviour(weft_core).
 
--export([init/2, handle/3, info_of/2, gave_up/3, life/2]).
+-export([init/2, handle/3, info_of/2, gave_up/3, incarnation/2]).
 
 -define(CONNECT_AGAIN_MS, 250).
 -define(ACCEPT_AFTER_MS, 5).
@@ -32,7 +33,7 @@
                known = #{sessions => #{}, timed_out => []} :: weft_sim_switches:known(),
                %% Attempts of this node that came to nothing.
                given_up = [] :: [id()],
-               %% Lives of the peer that are over, as this node has heard.
+               %% Incarnations of the peer that are over, as this node has heard.
                dead = [] :: [non_neg_integer()],
                rand :: rand:state()}).
 
@@ -49,7 +50,8 @@ init(Self, #{role := Role, peer := Peer, lanes := Lanes} = Options) ->
            rand = weft_core:seed(Self, ?MODULE, Options)},
      [{after_ms, 1, connect} || Role =:= source]}.
 
-%% @doc See `weft_core'. The notice {died, Incarnation} tells that a life of the peer is over.
+%% @doc See `weft_core'. The notice {died, Incarnation} tells that an incarnation of the peer is
+%% over.
 -spec handle(weft_core:event(), integer(), #node{}) -> {#node{}, weft_core:effects()}.
 handle({message, Lane, lane_up}, NowMs, #node{switches = Switches} = Node) ->
     switched(weft_sim_switches:lane_up(Lane, Switches), NowMs, Node);
@@ -149,21 +151,21 @@ news({over, Why}, Id, NowMs, Node) ->
 over(Why, Id, NowMs, #node{sessions = Sessions0, switches = Switches} = Node0) ->
     {Session, Sessions} = maps:take(Id, Sessions0),
     Node1 = Node0#node{sessions = Sessions},
-    {Known, Views} = forgotten(Why, Id, weft_sim_session:peer_life(Session), Node1),
+    {Known, Views} = forgotten(Why, Id, weft_sim_session:peer_incarnation(Session), Node1),
     {Node, Effects} = switched(weft_sim_switches:down(Id, Switches), NowMs, Known),
     {Node, Views ++ Effects}.
 
-forgotten(Why, Id, Life, #node{known = #{sessions := Known, timed_out := TimedOut} = All,
-                               peer = Peer, given_up = GivenUp} = Node) ->
+forgotten(Why, Id, Incarnation, #node{known = #{sessions := Known, timed_out := TimedOut} = All,
+                                      peer = Peer, given_up = GivenUp} = Node) ->
     Left = All#{sessions := maps:remove(Id, Known)},
-    case {Why, Life} of
+    case {Why, Incarnation} of
         {_, undefined} ->
             {Node#node{known = Left, given_up = [Id | GivenUp]}, []};
         {not_responding, _} ->
             {Node#node{known = Left#{timed_out := [{Id, atom_to_binary(Peer)} | TimedOut]}},
-             [{view, ended, {Id, not_responding, Life}}]};
+             [{view, ended, {Id, not_responding, Incarnation}}]};
         {_, _} ->
-            {Node#node{known = Left}, [{view, ended, {Id, Why, Life}}]}
+            {Node#node{known = Left}, [{view, ended, {Id, Why, Incarnation}}]}
     end.
 
 %% --- links ------------------------------------------------------------------------------------
@@ -182,8 +184,8 @@ result({accept, distribution, Id, _Source, Path, Host}, _NowMs, Node0) ->
     {Choice, Node} = draw(2, Node0),
     {Node, [{after_ms, element(Choice, {?ACCEPT_AFTER_MS, ?ACCEPT_LATE_MS}),
              {accept, {Id, Path, Host}}}]};
-result({restarted, Peer, #{incarnation := Life}}, _NowMs, #node{peer = Peer} = Node) ->
-    {Node, [{view, restarted, Life}]};
+result({restarted, Peer, #{incarnation := Incarnation}}, _NowMs, #node{peer = Peer} = Node) ->
+    {Node, [{view, restarted, Incarnation}]};
 result({restarted, _Gateway, _}, _NowMs, Node) ->
     {Node, []};
 result(Effect, _NowMs, Node) ->
@@ -191,12 +193,13 @@ result(Effect, _NowMs, Node) ->
 
 %% --- what checkers see ------------------------------------------------------------------------
 
-%% @doc Of the session that the kernel has: its id, the lives of both nodes that it is with, frames
-%% sent and arrived, by sender; the most that was kept and queued, in bytes; how long the slowest
-%% timed message took; how often what happened. Of the node: how many sessions and labels it knows.
+%% @doc Of the session that the kernel has: its id, the incarnations of both nodes that it is with,
+%% frames sent and arrived, by sender; the most that was kept and queued, in bytes; how long the
+%% slowest timed message took; how often what happened. Of the node: how many sessions and labels it
+%% knows.
 -spec info_of(node(), weft_sim_world:world()) -> #{atom() => term()}.
 info_of(Name, World) ->
-    Nothing = #{id => none, lives => none, link => undefined, sessions => 0, labels => 0},
+    Nothing = #{id => none, incarnations => none, link => undefined, sessions => 0, labels => 0},
     case weft_sim_world:machine(Name, session, World) of
         {ok, #node{current = Id, sessions = Sessions, switches = Switches}} ->
             Known = #{sessions => map_size(Sessions), labels => weft_sim_switches:labels(Switches)},
@@ -216,9 +219,9 @@ gave_up(Name, Id, World) ->
         error -> false
     end.
 
-%% @doc Which life of the node runs, if it does.
--spec life(node(), weft_sim_world:world()) -> non_neg_integer() | none.
-life(Name, World) ->
+%% @doc Which incarnation of the node runs, if it does.
+-spec incarnation(node(), weft_sim_world:world()) -> non_neg_integer() | none.
+incarnation(Name, World) ->
     case weft_sim_world:machine(Name, session, World) of
         {ok, #node{options = Options}} -> maps:get(incarnation, Options, 0);
         error -> none

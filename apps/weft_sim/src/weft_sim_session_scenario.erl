@@ -7,7 +7,7 @@
 %% and used again, messages of a small sender are timed, while the others go on beside it; then all
 %% that was sent has time to be delivered, however much of it is queued.
 %%
-%% In the scenario of lives the ends crash and start again, too, each some times. The other end
+%% In the scenario of restarts the ends crash and start again, too, each some times. The other end
 %% hears news of it from other nodes, at times, and at times late.
 %%
 %% In the scenario of silence little is said in the first seconds and then nothing for an hour, in
@@ -40,7 +40,8 @@
 
 %% @doc `session_faults': over gateways that crash, pause and lose lanes, beside a link that comes
 %% and goes. `session_lanes': one link whose lanes fail. `session_silence': as the former, but with
-%% nothing to send. `session_lives': over gateways, a link, or both; and the ends crash.
+%% nothing to send. `session_lives': over gateways, a link, or both; and the ends crash. (The name
+%% of a scenario is a part of its seeds.)
 -spec build(session_faults | session_lanes | session_silence | session_lives, Nodes :: [node()]) ->
           weft_sim_scenario:scenario().
 build(session_faults, Nodes) ->
@@ -53,7 +54,7 @@ build(session_lives, [Source, Target | _] = Nodes) ->
     #{steps := Steps} = Scenario = scenario(between(pick([gateways, gateways, link]), Nodes),
                                             (busy())#{faults => pick([0, 5, ?FAULTS])}),
     Lane = lane(Source, Target, 1),
-    Scenario#{steps := Steps ++ lives(Source, Target, Lane) ++ lives(Target, Source, Lane)}.
+    Scenario#{steps := Steps ++ restarts(Source, Target, Lane) ++ restarts(Target, Source, Lane)}.
 
 between(gateways, Nodes) -> over_gateways(Nodes);
 between(link, Nodes) -> beside(Nodes).
@@ -106,21 +107,21 @@ settle_ms(#{senders := Kinds, queue_bytes := QueueBytes}, Lanes) ->
     Bytes = min(QueueBytes, Large * ?SENDER_BYTES) + ?BESIDES_BYTES,
     max(?SETTLE_MS, ?SEND_AFTER_MS + 2 * Bytes div slowest(Lanes)).
 
-%% A node that has started for the first time is in its life 1. It is back before others notice, or
-%% after, and at times first without the link between the ends.
-lives(Node, Other, Lane) ->
-    LifeMs = pick([700, 2000, ?SAFETY_MS]),
-    lives(Node, Other, Lane, 1, LifeMs, ?STARTED_MS + uniform(LifeMs)).
+%% A node that has started for the first time has the incarnation 1. It is back before others
+%% notice, or after, and at times first without the link between the ends.
+restarts(Node, Other, Lane) ->
+    UpMs = pick([700, 2000, ?SAFETY_MS]),
+    restarts(Node, Other, Lane, 1, UpMs, ?STARTED_MS + uniform(UpMs)).
 
-lives(_Node, _Other, _Lane, _Life, _LifeMs, CrashMs) when CrashMs >= ?SAFETY_MS ->
+restarts(_Node, _Other, _Lane, _Incarnation, _UpMs, CrashMs) when CrashMs >= ?SAFETY_MS ->
     [];
-lives(Node, Other, Lane, Life, LifeMs, CrashMs) ->
+restarts(Node, Other, Lane, Incarnation, UpMs, CrashMs) ->
     StartMs = CrashMs + uniform(pick([5, 200, 1000])),
-    Told = {CrashMs + uniform(?NEWS_MS), {notice, Other, session, {died, Life}}},
+    Told = {CrashMs + uniform(?NEWS_MS), {notice, Other, session, {died, Incarnation}}},
     Cut = [{CrashMs, {cut, Lane, Node}}, {StartMs + uniform(?CUT_MS), {heal, Lane, Node}}],
-    [{CrashMs, {crash, Node}}, {StartMs, {start, Node, Life + 1}}]
+    [{CrashMs, {crash, Node}}, {StartMs, {start, Node, Incarnation + 1}}]
         ++ pick([[], [Told]]) ++ pick([[], Cut])
-        ++ lives(Node, Other, Lane, Life + 1, LifeMs, StartMs + uniform(LifeMs)).
+        ++ restarts(Node, Other, Lane, Incarnation + 1, UpMs, StartMs + uniform(UpMs)).
 
 %% One to two megabytes per second.
 lanes(Links) ->

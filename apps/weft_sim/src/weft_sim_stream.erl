@@ -9,8 +9,8 @@
 %% takes the link to its peer if that is up, else any other one. Time is that of the world, in
 %% milliseconds.
 %%
-%% News of the peer's end comes again and again: of the life before the present one, or of the
-%% present one while there is a path. None may be believed. News that is true comes from the
+%% News of the peer's end comes again and again: of the incarnation before the present one, or of
+%% the present one while there is a path. None may be believed. News that is true comes from the
 %% scenario.
 -module(weft_sim_stream).
 
@@ -36,7 +36,7 @@
                  in :: weft_inbound_core:state(),
                  %% What came in order, and what became of the stream; newest first.
                  news = [] :: [news()],
-                 %% Lives of the peer that are known to be over.
+                 %% Incarnations of the peer that are known to be over.
                  dead :: [non_neg_integer()],
                  rand :: rand:state(),
                  ticker = weft_sim_ticker:new() :: weft_sim_ticker:ticker(),
@@ -179,7 +179,7 @@ false_news(NowMs, #stream{rand = Rand0, core = Core, peer = Peer} = Stream0) ->
                         end,
     {Stream, [{after_ms, LaterMs, news} | Effects]}.
 
-%% @doc That life of the peer is over, and that is true.
+%% @doc That incarnation of the peer is over, and that is true.
 -spec died(non_neg_integer(), NowMs :: integer(), stream()) ->
           {[news()], stream(), weft_core:effects()}.
 died(Incarnation, NowMs, #stream{peer = Peer, dead = Dead} = Stream0) ->

@@ -3,7 +3,7 @@
 %% simulated lanes. The counterpart of `weft_switch', with what a link knows of its lanes.
 %%
 %% A link is called by the node at its other end. On a new lane the two ends authenticate first
-%% (`weft_handshake_core'), and a link ends its lanes if another life of its peer answers
+%% (`weft_handshake_core'), and a link ends its lanes if another incarnation of its peer answers
 %% (`weft_link_peer').
 %% Packets are those of `weft_wire', byte by byte. A socket takes some bytes; what is more waits
 %% before it. The router of this world knows neighbours only. An end takes any neighbour but its
@@ -30,7 +30,7 @@
                    %% Lanes on which the peer has not proved yet who it is.
                    greeting = #{} :: #{Lane :: node() => listening
                                                        | weft_handshake_core:state()},
-                   %% The life of each peer that was heard last.
+                   %% The incarnation of each peer that was heard last.
                    peers = #{} :: #{node() => #{incarnation := non_neg_integer()}},
                    %% Bytes that were written to each lane and have not left it.
                    unsent = #{} :: #{Lane :: node() => non_neg_integer()}}).
@@ -41,8 +41,8 @@
 -type known() :: #{sessions := #{weft_sessions:id() => {Input :: term(), Peer :: binary()}},
                    timed_out := [{weft_sessions:id(), Peer :: binary()}]}.
 %% told: what a session of this node hears. input: what its input gets, and by which lane. accept:
-%% something has to serve a circuit. break: this end closes the lane. restarted: that life of the
-%% peer has answered after another one.
+%% something has to serve a circuit. break: this end closes the lane. restarted: that incarnation of
+%% the peer has answered after another one.
 -type result() :: {send, Lane :: node(), {packet, pos_integer(), binary()}}
                 | {break, Lane :: node()}
                 | {restarted, node(), #{incarnation := non_neg_integer()}}
@@ -51,7 +51,7 @@
                 | {accept, weft_wire:stream_kind(), weft_sessions:id(), Source :: binary(),
                    {node(), [lane()], weft_wire:label()}, Host :: node() | own_process}.
 
-%% @doc Of a node in this life with these lanes, none of which is up yet.
+%% @doc Of a node in this incarnation with these lanes, none of which is up yet.
 %% What is said of neighbours in Mortal when their link is lost ends circuits with them, and only
 %% those.
 -spec new(node(), #{Lane :: node() => Peer :: node()}, Mortal :: [node()],
@@ -84,7 +84,8 @@ lane_up(Lane, #switches{own = Own, lanes = Lanes, times = Times, greeting = Gree
         end,
     {messages(Sent, Lane), Switches#switches{greeting = Greeting#{Lane => Handshake}}}.
 
-%% What a life has sent before its end is no proof later, because a nonce of this lane is in it.
+%% What an incarnation has sent before its end is no proof later, because a nonce of this lane is in
+%% it.
 own(Lane, #switches{own = Own, incarnation = Incarnation, times = Times}) ->
     #{name => Own, incarnation => Incarnation, listens => true, cluster => <<"sim">>,
       nonce => <<(erlang:phash2({Own, Incarnation, Lane, map_get(Lane, Times)})):256>>}.

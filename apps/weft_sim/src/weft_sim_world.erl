@@ -21,7 +21,8 @@
 -export_type([world/0, verb/0, config/0]).
 
 -record(node, {
-    life = 0 :: non_neg_integer(),
+    %% How often it was started, and the number that it tells others.
+    starts = 0 :: non_neg_integer(),
     incarnation = 0 :: non_neg_integer(),
     state = down :: down | running | paused,
     machines = weft_sim_machines:none() :: weft_sim_machines:machines(),
@@ -53,7 +54,7 @@
 %% of messages as well.
 
 -type verb() ::
-    {start, node()}                          % a first or further life, higher incarnation each time
+    {start, node()}                          % the first time or again, with a higher incarnation
   | {start, node(), Incarnation :: non_neg_integer()}
   | {crash, node()}                          % all state is lost
   | {restart_machine, node(), Machine :: atom()}   % its state is lost; node and links stay
@@ -159,10 +160,10 @@ trace(#world{witness = Witness}) -> weft_sim_witness:trace(Witness).
 
 happen({verb, Verb}, World) ->
     verb(Verb, traced(Verb, World));
-happen({timer, Name, Life, Machine, Generation, Timer} = Event, World) ->
+happen({timer, Name, Starts, Machine, Generation, Timer} = Event, World) ->
     case node_of(Name, World) of
-        #node{state = paused, life = Life} -> hold(Name, Event, World);
-        #node{state = running, life = Life} = Node ->
+        #node{state = paused, starts = Starts} -> hold(Name, Event, World);
+        #node{state = running, starts = Starts} = Node ->
             case weft_sim_machines:generation(Machine, Node#node.machines) of
                 Generation -> to_machine(Name, Machine, {timer, Timer}, World);
                 _Restarted -> World
@@ -202,31 +203,31 @@ happen({link_down, Id, Name, Peer, Reason} = Event, World) ->
         #node{state = paused, peers = #{Peer := Id}} -> hold(Name, Event, World);
         _ -> World
     end;
-happen({connect_failed, Name, Life, Peer}, World) ->
+happen({connect_failed, Name, Starts, Peer}, World) ->
     case node_of(Name, World) of
-        #node{state = running, life = Life, peers = Peers} when not is_map_key(Peer, Peers) ->
+        #node{state = running, starts = Starts, peers = Peers} when not is_map_key(Peer, Peers) ->
             to_machines(Name, {neighbour_down, Peer, connect_failed}, World);
         _ -> World
     end;
-happen({pause_noticed, Name, Life}, World) ->
+happen({pause_noticed, Name, Starts}, World) ->
     case node_of(Name, World) of
-        #node{state = paused, life = Life} -> lose_peers(Name, World);
+        #node{state = paused, starts = Starts} -> lose_peers(Name, World);
         _ -> World
     end.
 
 %% --- verbs ---
 
 verb({start, Name}, World) ->
-    #node{life = Life} = node_of(Name, World),
-    verb({start, Name, now_ms(World) div 1000 + Life + 1}, World);
+    #node{starts = Starts} = node_of(Name, World),
+    verb({start, Name, now_ms(World) div 1000 + Starts + 1}, World);
 verb({start, Name, Incarnation}, World) ->
     case node_of(Name, World) of
-        #node{state = down, life = Life} -> start(Name, Life + 1, Incarnation, World);
+        #node{state = down, starts = Starts} -> start(Name, Starts + 1, Incarnation, World);
         _AlreadyUp -> World
     end;
 verb({crash, Name}, World0) ->
-    #node{life = Life} = node_of(Name, World0),
-    lose_peers(Name, put_node(Name, #node{life = Life}, World0));
+    #node{starts = Starts} = node_of(Name, World0),
+    lose_peers(Name, put_node(Name, #node{starts = Starts}, World0));
 verb({restart_machine, Name, Machine}, World) ->
     case node_of(Name, World) of
         #node{state = running} -> restart_machine(Name, Machine, World);
@@ -234,9 +235,9 @@ verb({restart_machine, Name, Machine}, World) ->
     end;
 verb({pause, Name}, #world{network = Network0, now_us = NowUs} = World) ->
     case node_of(Name, World) of
-        #node{state = running, life = Life} = Node ->
+        #node{state = running, starts = Starts} = Node ->
             {DelayUs, Network} = weft_sim_network:detection_us(Network0),
-            at(NowUs + DelayUs, {pause_noticed, Name, Life},
+            at(NowUs + DelayUs, {pause_noticed, Name, Starts},
                put_node(Name, Node#node{state = paused}, World#world{network = Network}));
         _ -> World
     end;
@@ -272,16 +273,18 @@ if_running(Name, Machine, Event, World) ->
         _ -> World
     end.
 
-start(Name, Life, Incarnation, #world{machines = Machines} = World0) ->
-    World1 = put_node(Name, #node{life = Life, incarnation = Incarnation, state = running}, World0),
+start(Name, Starts, Incarnation, #world{machines = Machines} = World0) ->
+    Node = #node{starts = Starts, incarnation = Incarnation, state = running},
+    World1 = put_node(Name, Node, World0),
     lists:foldl(fun({Machine, _, _}, World) -> start_machine(Name, Machine, 0, World) end,
                 World1, Machines(Name)).
 
 start_machine(Name, Machine, Generation, #world{machines = Machines, seed = Seed} = World) ->
-    #node{life = Life, incarnation = Incarnation, machines = Running} = Node = node_of(Name, World),
+    Node = node_of(Name, World),
+    #node{starts = Starts, incarnation = Incarnation, machines = Running} = Node,
     {Machine, Module, Options} = lists:keyfind(Machine, 1, Machines(Name)),
     {Started, Effects} = weft_sim_machines:start(
-                           Name, {Machine, Module, Options#{seed => {Seed, Life, Generation},
+                           Name, {Machine, Module, Options#{seed => {Seed, Starts, Generation},
                                                             incarnation => Incarnation}},
                            Generation, Running),
     perform(Name, Machine, Effects, put_node(Name, Node#node{machines = Started}, World)).
@@ -340,7 +343,7 @@ close_if_unused(Id, Name, Peer, #world{network = Network} = World) ->
     end.
 
 connect(Name, Peer, #world{network = Network0, now_us = NowUs} = World) ->
-    #node{life = Life, peers = Peers} = node_of(Name, World),
+    #node{starts = Starts, peers = Peers} = node_of(Name, World),
     Reachable = weft_sim_network:is_open(Name, Peer, Network0)
         andalso (node_of(Peer, World))#node.state =:= running,
     case is_map_key(Peer, Peers) orelse weft_sim_network:is_opening(Name, Peer, Network0) of
@@ -348,7 +351,8 @@ connect(Name, Peer, #world{network = Network0, now_us = NowUs} = World) ->
         false when Reachable -> open(Name, Peer, World);
         false ->
             {DelayUs, Network} = weft_sim_network:refusal_us(Network0),
-            at(NowUs + DelayUs, {connect_failed, Name, Life, Peer}, World#world{network = Network})
+            at(NowUs + DelayUs, {connect_failed, Name, Starts, Peer},
+               World#world{network = Network})
     end.
 
 %% The called end knows first, the caller when the answer is back.
@@ -398,9 +402,9 @@ perform(Name, Machine, Effects, World) ->
 perform_one({send, To, Msg}, Name, Machine, World) ->
     send(Name, To, Machine, Msg, World);
 perform_one({after_ms, Ms, Timer}, Name, Machine, #world{now_us = NowUs} = World) ->
-    #node{life = Life, machines = Machines} = node_of(Name, World),
+    #node{starts = Starts, machines = Machines} = node_of(Name, World),
     Generation = weft_sim_machines:generation(Machine, Machines),
-    at(NowUs + Ms * 1000, {timer, Name, Life, Machine, Generation, Timer}, World);
+    at(NowUs + Ms * 1000, {timer, Name, Starts, Machine, Generation, Timer}, World);
 perform_one({connect, Peer}, Name, _Machine, World) ->
     connect(Name, Peer, World);
 perform_one({Close, Peer}, Name, _Machine, World) when Close =:= break; Close =:= disconnect ->

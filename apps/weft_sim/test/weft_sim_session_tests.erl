@@ -219,13 +219,14 @@ checkers_find_what_they_are_for_test_() ->
 
 ends([A, B]) -> #{ends => [{A, B}]}.
 
-ended(Why, LivesAgo, [One, Other] = Ends, World) ->
-    Life = weft_sim_session_core:life(Other, World) + LivesAgo,
-    weft_sim_session_checker:view_changed(One, ended, {<<1:128>>, Why, Life}, World, ends(Ends)).
+ended(Why, Ago, [One, Other] = Ends, World) ->
+    Incarnation = weft_sim_session_core:incarnation(Other, World) + Ago,
+    Ended = {<<1:128>>, Why, Incarnation},
+    weft_sim_session_checker:view_changed(One, ended, Ended, World, ends(Ends)).
 
-restarted(LivesLater, [One, Other] = Ends, World) ->
-    Life = weft_sim_session_core:life(Other, World) + LivesLater,
-    weft_sim_session_checker:view_changed(One, restarted, Life, World, ends(Ends)).
+restarted(Later, [One, Other] = Ends, World) ->
+    Incarnation = weft_sim_session_core:incarnation(Other, World) + Later,
+    weft_sim_session_checker:view_changed(One, restarted, Incarnation, World, ends(Ends)).
 
 before_they_meet() -> run(session_lanes, 1, 210).
 
@@ -249,8 +250,9 @@ the_scenarios_lose_paths_and_lanes_and_stop_senders_test_() ->
          || {Key, AtLeast} <- [{resumes, 20}, {repairs, 10}, {suspended, 3}]]
     end}.
 
-%% The deliberate bugs of streams and circuits (test/mutants) are found here. In seed 2845 of lives
-%% the session comes up one second before the senders stop, and both ends have filled their queues.
+%% The deliberate bugs of streams and circuits (test/mutants) are found here. In seed 2845 of
+%% `session_lives' the session comes up one second before the senders stop, and both ends have
+%% filled their queues.
 nothing_is_found_test_() ->
     {timeout, 600, [{lists:concat([Scenario, ", seed ", Seed]),
                      fun() ->

@@ -60,7 +60,7 @@ asked(Place) ->
 looked_up(Place) ->
     try ets:lookup(?MODULE, Place)
     catch
-        %% Not started, or between two lives.
+        %% Not started, or about to start again.
         error:badarg -> []
     end.
 

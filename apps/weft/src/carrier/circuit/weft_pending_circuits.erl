@@ -31,8 +31,9 @@ is_pending(Session, Pending) -> lists:keymember(Session, 1, Pending).
 -spec to_open(pending()) -> pending().
 to_open(Pending) -> lists:reverse(Pending).
 
-%% @doc The neighbour of that name has ended, or it is another life of its node that is there now.
-%% Returns the sessions with it that wait, and the circuits to nodes behind it, which may be alive.
+%% @doc The neighbour of that name has ended, or it is another incarnation of its node that is there
+%% now. Returns the sessions with it that wait, and the circuits to nodes behind it, which may be
+%% alive.
 -spec split(Name :: binary(), pending()) -> {With :: [session()], Behind :: pending()}.
 split(Name, Pending) ->
     {With, Behind} = lists:partition(fun({_, _, #{target := Target}}) -> Target =:= Name end,

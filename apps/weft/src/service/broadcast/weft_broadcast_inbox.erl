@@ -91,7 +91,7 @@ handle_cast(Request, Inbox) ->
 
 %% @private
 -spec handle_info(term(), #inbox{}) -> {noreply, #inbox{}}.
-handle_info({weft_notice, _, {deliver, {{From, _Life}, _}, _Hops, Payload}}, Inbox) ->
+handle_info({weft_notice, _, {deliver, {{From, _Incarnation}, _}, _Hops, Payload}}, Inbox) ->
     Sent = case From =:= node() of true -> 1; false -> 0 end,
     {noreply, arrived(From, Payload, count(#{sent => Sent, received => 1,
                                              received_bytes => byte_size(Payload)}, Inbox))};

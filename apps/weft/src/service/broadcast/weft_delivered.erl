@@ -12,7 +12,7 @@
 -export([new/1, is_new/2, add/3, give_up/2, in_ranges/2, to_ranges/1]).
 -export_type([delivered/0, origin/0, id/0, range/0]).
 
--type origin() :: {weft_core:node_id(), Life :: non_neg_integer()}.
+-type origin() :: {weft_core:node_id(), Incarnation :: non_neg_integer()}.
 -type id() :: {origin(), Number :: pos_integer()}.
 -type range() :: {From :: pos_integer(), To :: pos_integer()}.
 

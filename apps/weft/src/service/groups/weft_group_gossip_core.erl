@@ -254,8 +254,8 @@ adopt(Table, #groups{table = Before} = State0) ->
     {State, views(Old, New) ++ Lost ++ [{notice, {groups, changed}} || Old =/= New] ++ Effects}.
 
 is_lost(Name, Table, #groups{self = Self, author = {Self, Incarnation}, table = Before}) ->
-    Life = weft_group_table:life(Name, Before),
-    case {Life, weft_group_table:life(Name, Table)} of
+    Created = weft_group_table:created(Name, Before),
+    case {Created, weft_group_table:created(Name, Table)} of
         {{_, Self, Incarnation}, {_, Other, _}} -> Other =/= Self;
         _ -> false
     end.

@@ -26,7 +26,7 @@
 -record(operation, {
     kind :: create | add | remove | leave | delete,
     name :: name(),
-    life :: weft_group_table:version() | none,
+    created :: weft_group_table:version() | none,
     ref :: term(),
     waiting :: #{weft_core:node_id() => []},
     unreachable = [] :: [weft_core:node_id()]}).
@@ -128,7 +128,8 @@ changed({delete, Name}, Author, Table) ->
 operation(Change, Self, Before, After) ->
     Name = element(2, Change),
     Concerned = lists:usort(members(Name, Before) ++ members(Name, After)),
-    #operation{kind = element(1, Change), name = Name, life = weft_group_table:life(Name, After),
+    #operation{kind = element(1, Change), name = Name,
+               created = weft_group_table:created(Name, After),
                waiting = maps:from_list([{Node, []} || Node <- lists:delete(Self, Concerned)])}.
 
 members(Name, Table) ->
@@ -169,7 +170,7 @@ unreachable(Node, #operation{waiting = Waiting, unreachable = Unreachable} = Ope
                         | {error, {name_in_use, [weft_core:node_id()]} | unknown_group}}.
 answer(#operation{ref = Ref, name = Name, unreachable = Unreachable} = Operation, Table) ->
     Silent = lists:usort(waiting(Operation) ++ Unreachable),
-    {Ref, case outcome(Operation, weft_group_table:life(Name, Table)) of
+    {Ref, case outcome(Operation, weft_group_table:created(Name, Table)) of
               stands -> {ok, #{members => members(Name, Table), unreachable => Silent}};
               _ when Operation#operation.kind =:= create ->
                   {error, {name_in_use, members(Name, Table)}};
@@ -177,6 +178,6 @@ answer(#operation{ref = Ref, name = Name, unreachable = Unreachable} = Operation
           end}.
 
 %% A group that was deleted by this change may have been created anew since.
-outcome(#operation{life = none}, _Life) -> stands;
-outcome(#operation{life = Life}, Life) -> stands;
+outcome(#operation{created = none}, _Created) -> stands;
+outcome(#operation{created = Created}, Created) -> stands;
 outcome(_, _) -> gives_way.

@@ -2,7 +2,7 @@
 %% @doc The groups of a cluster as one node knows them: a table that any two nodes can merge, in any
 %% order and as often as they like, with the same outcome (a state-based CRDT).
 %%
-%% An entry is `{Life, State, Members}'. The first element is the version of the creation or
+%% An entry is `{Version, State, Members}'. The first element is the version of the creation or
 %% deletion; of two entries the one with the higher version wins as a whole, with its members. So of
 %% two creations of one name one remains, and a deletion is not undone by an addition that did not
 %% know of it. In entries with the same creation each node has a version of its own, with `in' or
@@ -19,7 +19,7 @@
 -module(weft_group_table).
 
 -export([new/0, from_list/2, to_list/1, configured/2, create/3, delete/3, change/4, merge/3,
-         names/1, members/2, life/2, groups/1, entry/2, hash/1, summary/1, clock/1, is_full/1]).
+         names/1, members/2, created/2, groups/1, entry/2, hash/1, summary/1, clock/1, is_full/1]).
 -export_type([table/0, entry/0, version/0, name/0, author/0]).
 
 -type name() :: term().
@@ -27,7 +27,7 @@
 -type version() :: {Counter :: non_neg_integer(), Initiator :: weft_core:node_id(),
                     Incarnation :: non_neg_integer()}.
 -type members() :: #{weft_core:node_id() => {version(), in | out}}.
--type entry() :: {Life :: version(), alive | deleted, members()}.
+-type entry() :: {version(), alive | deleted, members()}.
 -record(table, {clock = 0 :: non_neg_integer(), entries = #{} :: #{name() => entry()}}).
 -opaque table() :: #table{}.
 
@@ -72,13 +72,13 @@ delete(Name, Author, Table) ->
 %% @doc Puts nodes into the group, or takes them out of it. The group has to exist.
 -spec change({name(), in | out}, [weft_core:node_id()], author(), table()) -> table().
 change({Name, InOrOut}, Nodes, Author, #table{entries = Entries} = Table) ->
-    {Life, alive, Members} = map_get(Name, Entries),
+    {Created, alive, Members} = map_get(Name, Entries),
     Version = next(Author, Table),
     Changed = lists:foldl(fun(Node, M) -> M#{Node => {Version, InOrOut}} end, Members, Nodes),
-    put_entry(Name, {Life, alive, bounded(Changed)}, Table).
+    put_entry(Name, {Created, alive, bounded(Changed)}, Table).
 
-alive(Life, Nodes) ->
-    {Life, alive, maps:from_list([{Node, {Life, in}} || Node <- Nodes])}.
+alive(Version, Nodes) ->
+    {Version, alive, maps:from_list([{Node, {Version, in}} || Node <- Nodes])}.
 
 next({Self, Incarnation}, #table{clock = Clock}) ->
     {Clock + 1, Self, Incarnation}.
@@ -103,8 +103,8 @@ merged(Name, Entry, #table{entries = Before} = Table0) ->
         Table -> {changed, Table}
     end.
 
-join({Life, State, Known}, {Life, State, Told}) ->
-    {Life, State, bounded(maps:fold(fun later/3, Known, Told))};
+join({Version, State, Known}, {Version, State, Told}) ->
+    {Version, State, bounded(maps:fold(fun later/3, Known, Told))};
 join(Known, Told) ->
     max(Known, Told).
 
@@ -115,8 +115,8 @@ later(Node, Told, Members) ->
 put_entry(Name, Entry, #table{clock = Clock, entries = Entries} = Table) ->
     Table#table{clock = max(Clock, counter(Entry)), entries = forget(Entries#{Name => Entry})}.
 
-counter({{Life, _, _}, _State, Members}) ->
-    maps:fold(fun(_, {{Counter, _, _}, _}, Max) -> max(Counter, Max) end, Life, Members).
+counter({{Own, _, _}, _State, Members}) ->
+    maps:fold(fun(_, {{Counter, _, _}, _}, Max) -> max(Counter, Max) end, Own, Members).
 
 %% Keeps the newest of those that left. It depends on the entry alone, so it is the same on all
 %% nodes.
@@ -127,7 +127,7 @@ bounded(Members) ->
 
 forget(Entries) when map_size(Entries) =< ?DELETED_MAX -> Entries;
 forget(Entries) ->
-    keep_newest([{Life, Name} || {Name, {Life, deleted, _}} <- maps:to_list(Entries)],
+    keep_newest([{Version, Name} || {Name, {Version, deleted, _}} <- maps:to_list(Entries)],
                 ?DELETED_MAX, Entries).
 
 keep_newest(Gone, Max, Map) when length(Gone) =< Max -> Map;
@@ -157,10 +157,10 @@ inside(Members) ->
     lists:sort([Node || {Node, {_, in}} <- maps:to_list(Members)]).
 
 %% @doc The version of the last creation of a group.
--spec life(name(), table()) -> version() | none.
-life(Name, #table{entries = Entries}) ->
+-spec created(name(), table()) -> version() | none.
+created(Name, #table{entries = Entries}) ->
     case Entries of
-        #{Name := {Life, alive, _}} -> Life;
+        #{Name := {Version, alive, _}} -> Version;
         #{} -> none
     end.
 

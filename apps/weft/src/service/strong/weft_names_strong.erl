@@ -57,11 +57,12 @@ start_driver(Scope, Options) ->
                      (_Other) -> ok
                   end, ets:tab2list(Driver)),
     %% An incarnation of the process, not of the node: it starts without memory.
-    Life = erlang:system_time(microsecond),
+    Incarnation = erlang:system_time(microsecond),
     weft_driver:start_link(Driver, weft_names_strong_core,
-                           weft_services:options(Options#{scope => Scope, incarnation => Life,
-                                                             view_module => weft_service_table,
-                                                             clock => weft_suspension})).
+                           weft_services:options(Options#{scope => Scope,
+                                                          incarnation => Incarnation,
+                                                          view_module => weft_service_table,
+                                                          clock => weft_suspension})).
 
 lose(exit, Pid, Scope, Name, _Token) -> exit(Pid, {weft_names_lost, Scope, Name});
 lose(kill, Pid, _Scope, _Name, _Token) -> exit(Pid, kill);

@@ -5,10 +5,9 @@
 %% Messages between nodes are `{1, {hello, Incarnation, View}}', first on each link, and `{1, [{P,
 %% What, Msg}]}', P being the partition and What `home' (between replicas), `ask' or `answer'.
 %% `{1, {lived, Incarnation}}' answers a hello of a node whose clock was set back between two of its
-%% starts: a later incarnation of it is known. It is in no order with its former life then, which
-%% would be a member in its place. So it begins another life, after that one: its names are lost and
-%% its replicas empty, as if it had been started again, and it says hello anew. Earlier versions do
-%% not answer so.
+%% starts: a later incarnation of it is known. That former one would be a member in its place. So
+%% the node takes a new incarnation, after that one: its names are lost and its replicas empty, as
+%% if it had been started again, and it says hello anew. Earlier versions do not answer so.
 %% Messages of a node to itself do not leave this module. `{2, [Msg]}' is about names that are taken
 %% away from their owner (`weft_names_strong_removal'): `{remove, P, Asker, Name, Token}' goes to a
 %% replica, `{give_back, Asker, Name, Token}' from the replica to the owner, and `{given_back,
@@ -36,8 +35,8 @@
 -record(core, {
     self :: node(),
     incarnation :: non_neg_integer(),
-    %% Did it begin another life? Then nodes may have been told the former one in a hello.
-    lives_anew = false :: boolean(),
+    %% Did it take a new one? Then nodes may have been told the former one in a hello.
+    has_new_incarnation = false :: boolean(),
     scope :: term(),
     options :: weft_names_strong_options:options(),
     view :: {non_neg_integer(), [node()]},
@@ -47,7 +46,7 @@
     %% Nodes with a link, with the incarnation that they told, and the latest incarnation of each
     %% node that was ever told.
     up :: #{node() => Incarnation :: non_neg_integer()},
-    lives :: #{node() => Incarnation :: non_neg_integer()},
+    latest :: #{node() => Incarnation :: non_neg_integer()},
     dialled = #{} :: #{node() => Ms :: integer()},
     %% Parts of messages, newest first, for nodes with a link.
     outbox = #{} :: #{node() => [Part :: term()]},
@@ -66,7 +65,7 @@ init(Self, #{scope := Scope, incarnation := Incarnation} = Given) ->
     Core = placed({Number, Voters},
                   #core{self = Self, incarnation = Incarnation, scope = Scope, options = Options,
                         view = {0, []}, places = #{},
-                        up = #{Self => Incarnation}, lives = #{Self => Incarnation},
+                        up = #{Self => Incarnation}, latest = #{Self => Incarnation},
                         owner = weft_names_strong_owner:new(),
                         rand = weft_core:seed(Self, strong_names, Given)}),
     {Core, [{view, voters, {Voters}}
@@ -106,7 +105,7 @@ event({message, From, {1, {hello, Incarnation, View}}}, NowMs, #core{up = Up} = 
               Before ++ Told ++ Effects, NowMs, Core);
 event({message, _From, {1, {lived, Later}}}, NowMs, #core{incarnation = Own} = Core)
   when is_integer(Later), Later > Own ->
-    lives_after(Later, NowMs, Core);
+    new_incarnation(Later, NowMs, Core);
 event({message, From, {1, {lived, _Earlier}}}, _NowMs, Core) ->
     {Core, [{send, From, hello(Core)}]};
 event({message, From, {1, Parts}}, NowMs, Core) when is_list(Parts) ->
@@ -164,26 +163,26 @@ lost(Node, NowMs, #core{up = Up, replicas = Replicas, outbox = Outbox} = Core0) 
     of_owner(weft_names_strong_owner:down(Node, Core#core.owner, owner_env(NowMs, Core)), [],
               NowMs, Core).
 
-%% A replica of this node may know of a life that the node itself has not heard of.
-told(From, Incarnation, #core{up = Up, lives = Lives, replicas = Replicas} = Core) ->
-    Latest = lists:max([Incarnation, maps:get(From, Lives, 0)]
-                       ++ [Life || Replica <- maps:values(Replicas),
-                                   {Node, Life} <- weft_names_strong_replica:members(Replica),
-                                   Node =:= From]),
-    {Core#core{up = Up#{From => Incarnation}, lives = Lives#{From => Latest}},
-     [{send, From, {1, {lived, Latest}}} || Latest > Incarnation]
-     ++ [{send, From, hello(Core)} || Core#core.lives_anew, not is_map_key(From, Up)]}.
+%% A replica of this node may know of an incarnation that the node itself has not heard of.
+told(From, Incarnation, #core{up = Up, latest = Latest, replicas = Replicas} = Core) ->
+    Newest = lists:max([Incarnation, maps:get(From, Latest, 0)]
+                       ++ [Member || Replica <- maps:values(Replicas),
+                                     {Node, Member} <- weft_names_strong_replica:members(Replica),
+                                     Node =:= From]),
+    {Core#core{up = Up#{From => Incarnation}, latest = Latest#{From => Newest}},
+     [{send, From, {1, {lived, Newest}}} || Newest > Incarnation]
+     ++ [{send, From, hello(Core)} || Core#core.has_new_incarnation, not is_map_key(From, Up)]}.
 
-%% What waits to be sent was said in the life that ends. Others handle the hello as that of a node
-%% that was started again. An earlier start may have been told the same, and have ended before the
-%% one who tells heard of its new life: so each draws a number.
-lives_after(Later, NowMs, #core{self = Self, up = Up, lives = Lives, owner = Owner} = Core0) ->
-    Ended = weft_names_strong_owner:lose_all(Owner, owner_env(NowMs, Core0)),
+%% What waits to be sent was said in the incarnation that ends. Others handle the hello as that of a
+%% node that was started again. An earlier start may have been told the same, and have ended before
+%% the one who tells heard of its new incarnation: so each draws a number.
+new_incarnation(Later, NowMs, #core{self = Self, up = Up, latest = Latest} = Core0) ->
+    Ended = weft_names_strong_owner:lose_all(Core0#core.owner, owner_env(NowMs, Core0)),
     {Further, Rand} = rand:uniform_s(?FURTHER, Core0#core.rand),
     Incarnation = Later + Further,
-    Core1 = Core0#core{incarnation = Incarnation, lives_anew = true, rand = Rand,
+    Core1 = Core0#core{incarnation = Incarnation, has_new_incarnation = true, rand = Rand,
                        replicas = #{}, outbox = #{},
-                       up = Up#{Self := Incarnation}, lives = Lives#{Self := Incarnation}},
+                       up = Up#{Self := Incarnation}, latest = Latest#{Self := Incarnation}},
     Hellos = [{send, Node, hello(Core1)} || Node <- lists:sort(maps:keys(Up)), Node =/= Self],
     of_owner(Ended, Hellos, NowMs, Core1).
 
@@ -200,9 +199,9 @@ viewed(_Older, Core) ->
 
 %% --- what is for whom -------------------------------------------------------------------------
 
-env(P, NowMs, #core{self = Self, incarnation = Incarnation, up = Up, lives = Lives,
+env(P, NowMs, #core{self = Self, incarnation = Incarnation, up = Up, latest = Latest,
                     places = Places, options = Options, view = {Number, _}}) ->
-    #{now_ms => NowMs, self => {Self, Incarnation}, up => Up, lives => Lives,
+    #{now_ms => NowMs, self => {Self, Incarnation}, up => Up, latest => Latest,
       replicas => map_get(P, Places), founds => Number =:= 1, options => Options}.
 
 owner_env(NowMs, #core{self = Self, incarnation = Incarnation, scope = Scope, up = Up,
@@ -340,7 +339,7 @@ table(P, #core{replicas = Replicas}) ->
 %% owner.
 -spec info(core()) -> map().
 info(#core{view = {Number, Voters}, replicas = Replicas, owner = Owner, up = Up} = Core) ->
-    #{life => Core#core.incarnation, view => Number, voters => Voters,
+    #{incarnation => Core#core.incarnation, view => Number, voters => Voters,
       connected => lists:sort(maps:keys(Up)),
       partitions => maps:map(fun(_, R) -> weft_names_strong_replica:info(R) end, Replicas),
       owner => weft_names_strong_owner:info(Owner)}.

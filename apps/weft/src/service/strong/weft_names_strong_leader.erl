@@ -41,12 +41,12 @@
 -type position() :: {ballot(), No :: non_neg_integer()}.
 -type env() :: #{now_ms := integer(), self := weft_names_strong_table:member(),
                  up := #{node() => Incarnation :: non_neg_integer() | none},
-                 lives := #{node() => Incarnation :: non_neg_integer()},
+                 latest := #{node() => Incarnation :: non_neg_integer()},
                  replicas := [node()], founds := boolean(),
                  options := weft_names_strong_options:options()}.
-%% `up': the nodes with a link, with the incarnation that they told. `lives': the latest incarnation
-%% heard of. `replicas': the nodes that should have a replica of this partition. `founds': a
-%% partition that never existed may be founded.
+%% `up': the nodes with a link, with the incarnation that they told. `latest': the latest
+%% incarnation heard of each. `replicas': the nodes that should have a replica of this partition.
+%% `founds': a partition that never existed may be founded.
 
 -record(leader, {
     ballot :: ballot(),
@@ -197,24 +197,25 @@ flushed(#leader{waiting = Waiting, waiting_count = Count} = Leader0, Env) ->
     #leader{round = New, answers = Earlier} = Leader3,
     settled({Leader3#leader{answers = [{New, lists:reverse(Answers)} | Earlier]}, Out}, Env).
 
-served({From, {write, Life, Lease, Oldest, Requests}}, {Ops, Answers, Leader} = Acc, Env) ->
+served({From, {write, Incarnation, Lease, Oldest, Requests}}, {Ops, Answers, Leader} = Acc, Env) ->
     #leader{table = Table0, no = No0} = Leader,
     case has_room(Requests, Table0, Env) of
         false ->
-            {Ops, [{From, {full, Life, [Id || {Id, _} <- Requests]}} | Answers], Leader};
+            {Ops, [{From, {full, Incarnation, [Id || {Id, _} <- Requests]}} | Answers], Leader};
         true ->
-            Op = {write, From, Life, Lease, Oldest, Requests},
+            Op = {write, From, Incarnation, Lease, Oldest, Requests},
             {Result, Table} = weft_names_strong_table:run(Op, No0 + 1, Table0),
-            wrote(From, Life, Op, Result, Acc, Leader#leader{table = Table, no = No0 + 1}, Env)
+            wrote(From, Incarnation, Op, Result, Acc,
+                  Leader#leader{table = Table, no = No0 + 1}, Env)
     end;
 served({From, {read, Incarnation, Reads}}, {Ops, Answers, #leader{table = Table} = Leader}, _Env) ->
     Values = [{Id, value(What, Table)} || {Id, What} <- Reads],
     {Ops, [{From, {values, Incarnation, Values}} | Answers], Leader};
-served({From, {renew, Life, Lease, Id, Sum}}, {Ops, Answers, Leader}, Env) ->
+served({From, {renew, Incarnation, Lease, Id, Sum}}, {Ops, Answers, Leader}, Env) ->
     #leader{table = Table, no = No} = Leader,
-    case weft_names_strong_table:digest(From, {Life, Lease}, Sum, Table) of
-        stale -> {Ops, [{From, {stale, Life, []}} | Answers], Leader};
-        Digest -> {Ops, [{From, {renewed, Life, Id, No, Digest}} | Answers],
+    case weft_names_strong_table:digest(From, {Incarnation, Lease}, Sum, Table) of
+        stale -> {Ops, [{From, {stale, Incarnation, []}} | Answers], Leader};
+        Digest -> {Ops, [{From, {renewed, Incarnation, Id, No, Digest}} | Answers],
                    heard(From, Leader, Env)}
     end.
 
@@ -223,10 +224,12 @@ value({name, Name}, Table) ->
 value(names, Table) ->
     {names, [Name || {Name, _Token} <- weft_names_strong_table:names(Table)]}.
 
-wrote(From, Life, {write, _, _, _, _, Requests}, stale, {Ops, Answers, Leader}, _Changed, _Env) ->
-    {Ops, [{From, {stale, Life, [Id || {Id, _} <- Requests]}} | Answers], Leader};
-wrote(From, Life, Op, {ok, Lease, Results}, {Ops, Answers, _}, Changed, Env) ->
-    {[Op | Ops], [{From, {wrote, Life, Lease, Results}} | Answers], heard(From, Changed, Env)}.
+wrote(From, Incarnation, {write, _, _, _, _, Requests}, stale, {Ops, Answers, Leader}, _Changed,
+      _Env) ->
+    {Ops, [{From, {stale, Incarnation, [Id || {Id, _} <- Requests]}} | Answers], Leader};
+wrote(From, Incarnation, Op, {ok, Lease, Results}, {Ops, Answers, _}, Changed, Env) ->
+    {[Op | Ops], [{From, {wrote, Incarnation, Lease, Results}} | Answers],
+     heard(From, Changed, Env)}.
 
 has_room(Requests, Table, #{options := #{names_max := Max, partitions := Partitions}}) ->
     weft_names_strong_table:count(Table) * Partitions < Max
@@ -275,9 +278,10 @@ acked(Member, #leader{acked = Acked}) -> maps:get(Member, Acked, 0).
 %% The members and those that are to become members, without this one, if they are connected.
 listeners(#leader{table = Table}, #{self := Self, replicas := Replicas, up := Up}) ->
     Members = weft_names_strong_table:members(Table),
-    Wanted = Members ++ [{Node, Life} || Node <- Replicas, #{Node := Life} <- [Up], Life =/= none],
-    [{Node, Life} || {Node, Life} <- lists:usort(Wanted) -- [Self],
-                     maps:get(Node, Up, none) =:= Life].
+    Wanted = Members ++ [{Node, Incarnation} || Node <- Replicas, #{Node := Incarnation} <- [Up],
+                                                Incarnation =/= none],
+    [{Node, Incarnation} || {Node, Incarnation} <- lists:usort(Wanted) -- [Self],
+                            maps:get(Node, Up, none) =:= Incarnation].
 
 %% Sends the answers up to the round that a majority has; then what waits makes the next round.
 settled({#leader{confirmed = Former} = Leader0, Out}, #{now_ms := NowMs} = Env) ->
@@ -323,14 +327,14 @@ open(#leader{table = Table, since_ms = SinceMs} = Leader,
 expire(#leader{table = Table, heard = Heard, since_ms = SinceMs} = Leader,
        #{now_ms := NowMs, options := #{lease_ms := LeaseMs, margin_ms := MarginMs}} = Env) ->
     Owners = weft_names_strong_table:owners(Table),
-    Ops = [{expire, Node, Life}
-           || {Node, Life} <- Owners,
+    Ops = [{expire, Node, Incarnation}
+           || {Node, Incarnation} <- Owners,
               NowMs - maps:get(Node, Heard, SinceMs) > LeaseMs + MarginMs
-                  orelse lives_anew(Node, Life, Env)],
+                  orelse has_restarted(Node, Incarnation, Env)],
     Known = maps:with([Node || {Node, _} <- Owners], Heard),
     propose(Ops, Leader#leader{heard = Known}, Env).
 
-lives_anew(Node, {Incarnation, _Count}, #{up := Up}) ->
+has_restarted(Node, {Incarnation, _Count}, #{up := Up}) ->
     case Up of
         #{Node := Now} when is_integer(Now) -> Now > Incarnation;
         #{} -> false
@@ -361,9 +365,10 @@ reshape(#leader{changed = Changed, confirmed = Confirmed, table = Table} = Leade
 reshape(Leader, _Env) ->
     {Leader, []}.
 
-change(Members, Leader, #{self := Self, replicas := Replicas, lives := Lives, up := Up}) ->
-    Dead = [M || {Node, Life} = M <- Members, maps:get(Node, Lives, Life) > Life],
-    Missing = [M || Node <- Replicas, #{Node := Life} <- [Up], M <- [{Node, Life}],
+change(Members, Leader, #{self := Self, replicas := Replicas, latest := Latest, up := Up}) ->
+    Dead = [M || {Node, Incarnation} = M <- Members,
+                 maps:get(Node, Latest, Incarnation) > Incarnation],
+    Missing = [M || Node <- Replicas, #{Node := Incarnation} <- [Up], M <- [{Node, Incarnation}],
                     not lists:member(M, Members), is_following(M, Leader)],
     Extra = [M || {Node, _} = M <- Members, M =/= Self, not lists:member(Node, Replicas)],
     case {Dead, Missing, Extra, length(Members) - length(Replicas)} of

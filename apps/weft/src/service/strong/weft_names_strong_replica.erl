@@ -218,8 +218,8 @@ found(From, _Ballot, #replica{promised = Promised} = Replica, _Env) ->
     {Replica, [answer(From, {refused, Promised}) || table(Replica) =:= none]}.
 
 candidate(Kind, #replica{promised = {N, _, _}, position = Position} = Replica0,
-          #{self := {Node, Life} = Self} = Env) ->
-    Ballot = {N + 1, Node, Life},
+          #{self := {Node, Incarnation} = Self} = Env) ->
+    Ballot = {N + 1, Node, Incarnation},
     Replica1 = case Kind of
                    electing -> Replica0#replica{promised = Ballot};
                    asking -> Replica0
@@ -256,8 +256,8 @@ leads(Ballot, #replica{position = Position, table = Table} = Replica, #{self := 
         Replica#replica{leader = Self}).
 
 %% Tokens continue from one founding to the next, because a later incarnation has a greater number.
-founded(Ballot, Members, Replica, #{self := {_, Life}} = Env) ->
-    leads(Ballot, Replica#replica{promised = Ballot, position = {{0, none, 0}, Life},
+founded(Ballot, Members, Replica, #{self := {_, Incarnation}} = Env) ->
+    leads(Ballot, Replica#replica{promised = Ballot, position = {{0, none, 0}, Incarnation},
                                   table = weft_names_strong_table:new(lists:sort(Members))}, Env).
 
 %% --- time -------------------------------------------------------------------------------------
@@ -280,15 +280,16 @@ tick(Replica, #{self := Self} = Env) ->
         {false, false} -> {waits(Replica, Env), []}
     end.
 
-is_lost(Replica, #{lives := Lives}) ->
+is_lost(Replica, #{latest := Latest}) ->
     Members = members(Replica),
-    Alive = [M || {Node, Life} = M <- Members, maps:get(Node, Lives, Life) =< Life],
+    Alive = [M || {Node, Incarnation} = M <- Members,
+                  maps:get(Node, Latest, Incarnation) =< Incarnation],
     length(Alive) < weft_names_strong_placement:majority(length(Members)).
 
 %% Repeated with the same ballot, unless a replica has promised a higher one.
 founds(#replica{role = Role, promised = {N, _, _}} = Replica,
-       #{founds := true, replicas := [Node | Others], self := {Node, Life} = Self} = Env) ->
-    Ballot = case Role of {founding, Last, _} -> Last; _ -> {N + 1, Node, Life} end,
+       #{founds := true, replicas := [Node | Others], self := {Node, Incarnation} = Self} = Env) ->
+    Ballot = case Role of {founding, Last, _} -> Last; _ -> {N + 1, Node, Incarnation} end,
     #{now_ms := NowMs, options := #{heartbeat_ms := HeartbeatMs}} = Env,
     {Founded, Out} = agreed(Replica#replica{role = {founding, Ballot, [Self]}, promised = Ballot,
                                             deadline_ms = NowMs + HeartbeatMs}, Env),

@@ -19,14 +19,14 @@
 
 -export([new/1, run/3, members/1, is_open/1]).
 -export([find/2, owner/2, owners/1, digest/4, count/1, names/1]).
--export_type([table/0, member/0, life/0, op/0, request/0, result/0]).
+-export_type([table/0, member/0, incarnation/0, op/0, request/0, result/0]).
 
 -record(entry, {pid :: term(),
                 meta :: term(),
                 token :: pos_integer(),
                 node :: node()}).
 
--record(owner, {life :: life(),
+-record(owner, {incarnation :: incarnation(),
                 lease :: pos_integer(),
                 oldest = 0 :: integer(),
                 %% The same request may come twice: results that the owner may still wait for.
@@ -41,7 +41,7 @@
 
 -opaque table() :: #table{}.
 -type member() :: {node(), Incarnation :: non_neg_integer()}.
--type life() :: {Incarnation :: non_neg_integer(), Count :: non_neg_integer()}.
+-type incarnation() :: {OfNode :: non_neg_integer(), Count :: non_neg_integer()}.
 
 -type request() ::
     {register, Name :: term(), Pid :: term(), Meta :: term(), Instead :: non_neg_integer()}
@@ -57,9 +57,9 @@
 
 -type op() ::
     noop
-  | {write, node(), life(), Lease :: non_neg_integer(), Oldest :: integer(),
+  | {write, node(), incarnation(), Lease :: non_neg_integer(), Oldest :: integer(),
      [{Id :: integer(), request()}]}
-  | {expire, node(), life()}
+  | {expire, node(), incarnation()}
   | {members, [member()]}
   | open.
 %% `Lease' 0: the owner has none yet. `Oldest': it waits for no request with a lower number; a lower
@@ -80,13 +80,13 @@ run({members, Members}, _No, Table) ->
     {ok, Table#table{members = Members}};
 run(open, _No, Table) ->
     {ok, Table#table{is_open = true}};
-run({expire, Node, Life}, _No, #table{owners = Owners} = Table) ->
+run({expire, Node, Incarnation}, _No, #table{owners = Owners} = Table) ->
     case Owners of
-        #{Node := #owner{life = Life}} -> {ok, forget(Node, Table)};
+        #{Node := #owner{incarnation = Incarnation}} -> {ok, forget(Node, Table)};
         #{} -> {ok, Table}
     end;
-run({write, Node, Life, Lease, Oldest, Requests}, No, Table0) ->
-    case lease(Node, Life, Lease, No, Table0) of
+run({write, Node, Incarnation, Lease, Oldest, Requests}, No, Table0) ->
+    case lease(Node, Incarnation, Lease, No, Table0) of
         {ok, Id, Table1} ->
             {From, Table} = forgotten(Oldest, Node, Table1),
             Current = [R || {RequestId, _} = R <- Requests, RequestId >= From],
@@ -115,22 +115,22 @@ once({Id, Request}, Node, No, #table{owners = Owners0} = Table0) ->
             {{Id, Result}, Table#table{owners = Owners#{Node := Remembered}}}
     end.
 
-lease(Node, Life, Lease, No, #table{owners = Owners} = Table) ->
+lease(Node, Incarnation, Lease, No, #table{owners = Owners} = Table) ->
     case Owners of
-        #{Node := #owner{life = Life, lease = Id}} when Lease =:= Id; Lease =:= 0 ->
+        #{Node := #owner{incarnation = Incarnation, lease = Id}} when Lease =:= Id; Lease =:= 0 ->
             {ok, Id, Table};
-        #{Node := #owner{life = Former}} when Former < Life, Lease =:= 0 ->
-            leased(Node, Life, No, forget(Node, Table));
+        #{Node := #owner{incarnation = Former}} when Former < Incarnation, Lease =:= 0 ->
+            leased(Node, Incarnation, No, forget(Node, Table));
         #{Node := _} ->
             stale;
         #{} when Lease =:= 0 ->
-            leased(Node, Life, No, Table);
+            leased(Node, Incarnation, No, Table);
         #{} ->
             stale
     end.
 
-leased(Node, Life, No, #table{owners = Owners} = Table) ->
-    {ok, No, Table#table{owners = Owners#{Node => #owner{life = Life, lease = No}}}}.
+leased(Node, Incarnation, No, #table{owners = Owners} = Table) ->
+    {ok, No, Table#table{owners = Owners#{Node => #owner{incarnation = Incarnation, lease = No}}}}.
 
 forget(Node, #table{names = Names, owners = Owners} = Table) ->
     {#owner{names = Gone}, Rest} = maps:take(Node, Owners),
@@ -199,17 +199,18 @@ owner({Name, Token}, #table{names = Names}) ->
     end.
 
 %% @doc All owners.
--spec owners(table()) -> [{node(), life()}].
+-spec owners(table()) -> [{node(), incarnation()}].
 owners(#table{owners = Owners}) ->
-    [{Node, Life} || {Node, #owner{life = Life}} <- maps:to_list(Owners)].
+    [{Node, Incarnation} || {Node, #owner{incarnation = Incarnation}} <- maps:to_list(Owners)].
 
 %% @doc Compares what an owner has here with the sum of the tokens that it believes to have.
--spec digest(node(), {life(), Lease :: pos_integer()}, Sum :: non_neg_integer(), table()) ->
+-spec digest(node(), {incarnation(), Lease :: pos_integer()}, Sum :: non_neg_integer(), table()) ->
           same | stale | {names, #{Name :: term() => Token :: pos_integer()}}.
-digest(Node, {Life, Lease}, Sum, #table{owners = Owners}) ->
+digest(Node, {Incarnation, Lease}, Sum, #table{owners = Owners}) ->
     case Owners of
-        #{Node := #owner{life = Life, lease = Lease, sum = Sum}} -> same;
-        #{Node := #owner{life = Life, lease = Lease, names = Names}} -> {names, Names};
+        #{Node := #owner{incarnation = Incarnation, lease = Lease, sum = Sum}} -> same;
+        #{Node := #owner{incarnation = Incarnation, lease = Lease, names = Names}} ->
+            {names, Names};
         #{} -> stale
     end.
 
