@@ -398,7 +398,7 @@ pick(List) -> lists:nth(rand:uniform(length(List)), List).
 
 %% --- on the nodes -----------------------------------------------------------------------------
 
-%% A process that stays, and what became of its wish for a name; others are helpers of cases.
+%% A process that stays, and what became of its request for a name; others are helpers of cases.
 hold(Node, Name) when is_map(Node) ->
     hold(Node, Name, #{});
 hold({Name, Options}, self) ->

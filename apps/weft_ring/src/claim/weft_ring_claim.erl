@@ -42,7 +42,7 @@
 -type claim() :: #{owners := [node()], moves := non_neg_integer(), gave_way := [fault()]}.
 
 %% @doc The owner of each partition, how many have another owner than before, and which of the
-%% wishes above were not met.
+%% preferences above were not met.
 -spec claim(request()) -> {ok, claim()} | {error, no_members | {bad, atom(), term()}}.
 claim(#{partitions := Partitions}) when not is_integer(Partitions); Partitions < 8;
                                         Partitions > 1024; Partitions band (Partitions - 1) =/= 0 ->

@@ -6,8 +6,9 @@
 %% <ul>
 %% <li>`{member, Node}': `{Version, Status, Location}'. A node is `joining' (it has asked),
 %%     `member', `leaving' (it still owns something) or `gone'.</li>
-%% <li>`plan': `{Version, Members, Owners}', who shall own what. It is a wish: two plans committed
-%%     at the same time do no harm, the one with the higher version is followed.</li>
+%% <li>`plan': `{Version, Members, Owners}', who shall own what. It is only what is wanted: two
+%%     plans committed at the same time do no harm, as the one with the higher version is
+%%     followed.</li>
 %% <li>`{owner, Partition}': `{Generation, Epoch, Node}', who does own it. This is a baton: only the
 %%     owner writes the next epoch, with the name of the next owner, when that has all data. So
 %%     there are no two values of one epoch. If an owner is removed by force, its partitions get a

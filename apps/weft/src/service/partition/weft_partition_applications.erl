@@ -11,7 +11,7 @@
 -export([start_link/0, child_spec/0, pause/1, resume/0, paused/0]).
 -export([init/1, handle_continue/2, handle_cast/2, handle_call/3, handle_info/2]).
 
--type wish() :: {pause | resume, [atom()]}.
+-type wanted() :: {pause | resume, [atom()]}.
 
 -spec start_link() -> gen_server:start_ret().
 start_link() ->
@@ -34,14 +34,14 @@ resume() ->
 %% @doc What is stopped, or is just being stopped or started.
 -spec paused() -> [atom()].
 paused() ->
-    {_, Applications} = wish(),
+    {_, Applications} = wanted(),
     Applications.
 
--spec wish() -> wish().
-wish() ->
+-spec wanted() -> wanted().
+wanted() ->
     case weft_view:lookup(?MODULE) of
         undefined -> {resume, []};
-        Wish -> Wish
+        Wanted -> Wanted
     end.
 
 %% @private
@@ -52,7 +52,7 @@ init([]) ->
 %% @private
 -spec handle_continue(again, none) -> {noreply, none}.
 handle_continue(again, none) ->
-    ok = carried_out(wish()),
+    ok = carried_out(wanted()),
     {noreply, none}.
 
 %% @private
@@ -60,11 +60,11 @@ handle_continue(again, none) ->
 handle_cast({pause, Applications}, none) ->
     Running = [App || {App, _, _} <- application:which_applications()],
     Paused = paused(),
-    ok = wished({pause, Paused ++ [App || App <- Applications -- Paused,
-                                          lists:member(App, Running)]}),
+    ok = want({pause, Paused ++ [App || App <- Applications -- Paused,
+                                        lists:member(App, Running)]}),
     {noreply, none};
 handle_cast(resume, none) ->
-    ok = wished({resume, paused()}),
+    ok = want({resume, paused()}),
     {noreply, none};
 handle_cast(Request, none) ->
     ok = weft_stray:message(Request),
@@ -81,9 +81,9 @@ handle_info(Message, none) ->
     ok = weft_stray:message(Message),
     {noreply, none}.
 
-wished(Wish) ->
-    ok = weft_view:put(?MODULE, ?MODULE, Wish),
-    carried_out(Wish).
+want(Wanted) ->
+    ok = weft_view:put(?MODULE, ?MODULE, Wanted),
+    carried_out(Wanted).
 
 carried_out({pause, Applications}) ->
     lists:foreach(fun application:stop/1, Applications);
