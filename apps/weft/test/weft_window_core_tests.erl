@@ -13,7 +13,7 @@ properties_test_() ->
                                     {"within its bounds", 1000, prop_bounds()}]].
 
 %% From 12 MB/s at 100 us to 600 MB/s at 50 ms: eight tenths of the rate and more, once it is
-%% learned (looks at the round trip cost a part of so short a time); and small messages do not wait
+%% learned (probes of the round trip cost a part of so short a time); and small messages do not wait
 %% for much more than round trips, the first window, and two payloads.
 prop_fills_the_path() ->
     ?FORALL({Rate, DelayUs}, {range(12, 600), range(50, 25000)},
@@ -30,7 +30,7 @@ prop_fills_the_path() ->
                           Both - First > 0.8 * Rate * UntilUs andalso Worst < Limit)
             end).
 
-%% Whatever is acknowledged when, the window stays in its bounds, but for a look (64 KiB).
+%% Whatever is acknowledged when, the window stays in its bounds, but for a probe (64 KiB).
 prop_bounds() ->
     ?FORALL(Acks, list({range(0, 1000000), range(0, 2000000),
                         oneof([undefined, range(0, 1000000)]), range(0, 500000)}),
@@ -67,7 +67,7 @@ it_shrinks_with_the_rate_test() ->
     ?assert(Last < 2 * 262144),
     ?assert(hd(Small) < 20000).
 
-%% It grows again with the rate at once, and with the delay when it looks again after 10 s.
+%% It grows again with the rate at once, and with the delay when it probes again after 10 s.
 it_grows_with_the_path_test_() ->
     {timeout, 60, fun it_grows_with_the_path/0}.
 

@@ -29,8 +29,8 @@
 -define(ROUND_TRIP_MIN_US, 20).
 -define(ROUND_TRIP_AGE_US, 10000000).
 %% A probe of the shortest round trip ends after so many round trips, successful or not.
--define(LOOK_ROUND_TRIPS, 8).
--define(LOOK_BYTES, 65536).
+-define(PROBE_ROUND_TRIPS, 8).
+-define(PROBE_BYTES, 65536).
 %% A pause is longer than the time that a busy machine takes to answer. If a round trip is shorter
 %% than that, TCP repairs a loss sooner, unless by its timeout, which is 200 ms at least.
 -define(PAUSE_MIN_US, 5000).
@@ -47,7 +47,7 @@
                  round_trip_us :: pos_integer() | undefined,
                  last_round_trip_us = 0 :: non_neg_integer(),
                  round_trip_at_us :: integer() | undefined,
-                 look_since_us :: integer() | undefined,
+                 probe_since_us :: integer() | undefined,
                  since_us :: integer() | undefined,
                  acked_bytes = 0 :: non_neg_integer(),
                  last_us :: integer() | undefined,
@@ -91,17 +91,17 @@ round_trip(undefined, _NowUs, Window) ->
 round_trip(Us, NowUs, Window) ->
     shortest(Us, NowUs, Window#window{last_round_trip_us = Us}).
 
-shortest(Us, NowUs, #window{look_since_us = SinceUs, round_trip_us = Shortest} = Window)
+shortest(Us, NowUs, #window{probe_since_us = SinceUs, round_trip_us = Shortest} = Window)
   when is_integer(SinceUs), NowUs - Us >= SinceUs + Shortest ->
-    look_ends(NowUs, Window#window{round_trip_us = max(Us, ?ROUND_TRIP_MIN_US)});
+    probe_ends(NowUs, Window#window{round_trip_us = max(Us, ?ROUND_TRIP_MIN_US)});
 shortest(Us, _NowUs, #window{round_trip_us = Shortest} = Window)
   when Shortest =:= undefined; Us =< Shortest ->
     Window#window{round_trip_us = max(Us, ?ROUND_TRIP_MIN_US)};
 shortest(_Us, _NowUs, Window) ->
     Window.
 
-look_ends(NowUs, Window) ->
-    Window#window{look_since_us = undefined, round_trip_at_us = NowUs, since_us = undefined}.
+probe_ends(NowUs, Window) ->
+    Window#window{probe_since_us = undefined, round_trip_at_us = NowUs, since_us = undefined}.
 
 %% Only while the window was the limit: otherwise there was nothing to acknowledge.
 pause(NowUs, #window{lanes = Lanes, limited = true, last_us = LastUs, pause_us = Longest,
@@ -120,10 +120,10 @@ is_repair(Us, _RoundTripUs) -> Us > ?TIMEOUT_US.
 
 interval(_StillOut, _NowUs, #window{round_trip_us = undefined} = Window) ->
     Window;
-interval(_StillOut, NowUs, #window{look_since_us = SinceUs, last_round_trip_us = Us} = Window)
+interval(_StillOut, NowUs, #window{probe_since_us = SinceUs, last_round_trip_us = Us} = Window)
   when is_integer(SinceUs) ->
-    case NowUs - SinceUs > ?LOOK_ROUND_TRIPS * Us + ?INTERVAL_MIN_US of
-        true -> look_ends(NowUs, Window);
+    case NowUs - SinceUs > ?PROBE_ROUND_TRIPS * Us + ?INTERVAL_MIN_US of
+        true -> probe_ends(NowUs, Window);
         false -> Window
     end;
 interval(StillOut, NowUs, #window{since_us = undefined} = Window) ->
@@ -137,7 +137,7 @@ interval(StillOut, NowUs, #window{since_us = SinceUs, round_trip_us = RoundTripU
             next_interval(StillOut, NowUs, Window);
         Us ->
             Resized = resized(learned(Acked / Us, Window)),
-            look(NowUs, next_interval(StillOut, NowUs, Resized))
+            probe(NowUs, next_interval(StillOut, NowUs, Resized))
     end.
 
 learned(New, #window{rate = Rate} = Window) ->
@@ -149,12 +149,12 @@ learned(New, #window{rate = Rate} = Window) ->
 
 %% A probe: the window is small until a payload has been acknowledged that was sent after what is
 %% under way now.
-look(NowUs, #window{round_trip_at_us = AtUs} = Window)
+probe(NowUs, #window{round_trip_at_us = AtUs} = Window)
   when is_integer(AtUs), NowUs - AtUs =< ?ROUND_TRIP_AGE_US ->
     Window;
-look(NowUs, #window{rate = Rate, round_trip_us = Us, min = Min} = Window) ->
-    Window#window{look_since_us = NowUs,
-                  bytes = min(Min, max(?LOOK_BYTES, trunc(Rate * Us / 2)))}.
+probe(NowUs, #window{rate = Rate, round_trip_us = Us, min = Min} = Window) ->
+    Window#window{probe_since_us = NowUs,
+                  bytes = min(Min, max(?PROBE_BYTES, trunc(Rate * Us / 2)))}.
 
 next_interval(StillOut, NowUs, #window{bytes = Bytes} = Window) ->
     Window#window{since_us = NowUs, acked_bytes = 0, limited = StillOut >= Bytes}.
