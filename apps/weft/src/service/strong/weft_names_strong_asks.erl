@@ -8,7 +8,7 @@
 -export([request/6, started/3, leader/3, led_by/3, request/2, removed/2, untouched/2, resent/3,
          ids/2, renew/3, elsewhere/3, again/3]).
 
--import(weft_names_strong_leases, [effect/2, holdings/2, part/2, put_part/3, life/2, sum/2]).
+-import(weft_names_strong_leases, [effect/2, holdings/2, part/2, put_part/3, incarnation/2, sum/2]).
 
 -include("weft_names_strong_owner.hrl").
 
@@ -42,7 +42,7 @@ sent(P, Ids, Owner0, #{now_ms := NowMs, incarnation := Incarnation} = Env) ->
     {Oldest, Messages, Requests} = ?REQUESTS:send(P, Ids, NowMs, Requests0),
     #part{lease = Lease} = Part = part(P, Owner),
     Asks = [case Message of
-                {write, Writes} -> {write, life(Part, Env), Lease, Oldest, Writes};
+                {write, Writes} -> {write, incarnation(Part, Env), Lease, Oldest, Writes};
                 {read, Reads} -> {read, Incarnation, Reads}
             end || Message <- Messages],
     lists:foldl(fun(Ask, C) -> effect({send, Leader, {ask, P, Ask}}, C) end,
@@ -101,7 +101,7 @@ renew(P, #owner{requests = Requests0} = Owner0, #{now_ms := NowMs} = Env) ->
     {Id, Requests} = ?REQUESTS:number(Requests0),
     {Leader, Owner} = leader(P, Owner0#owner{requests = Requests}, Env),
     #part{lease = Lease} = Part = part(P, Owner),
-    effect({send, Leader, {ask, P, {renew, life(Part, Env), Lease, Id, sum(P, Owner)}}},
+    effect({send, Leader, {ask, P, {renew, incarnation(Part, Env), Lease, Id, sum(P, Owner)}}},
            put_part(P, Part#part{renewal = {Id, NowMs}, renewed_ms = NowMs}, Owner)).
 
 %% @doc The next request goes to another replica.

@@ -7,8 +7,8 @@
 %% `weft_names_strong_asks' sends the requests.
 -module(weft_names_strong_leases).
 
--export([held/3, effect/2, holdings/2, part/2, put_part/3, life/2, cached/4, uncached/2, cache/2,
-         owned/5, released/2, lost/3, sum/2, extended/4]).
+-export([held/3, effect/2, holdings/2, part/2, put_part/3, incarnation/2, cached/4, uncached/2,
+         cache/2, owned/5, released/2, lost/3, sum/2, extended/4]).
 
 -include("weft_names_strong_owner.hrl").
 
@@ -45,8 +45,8 @@ put_part(P, Part, #owner{parts = Parts} = Owner) ->
 
 %% @doc The incarnation of this node in a partition, with the count of leases that it has lost
 %% there.
--spec life(#part{}, env()) -> {Incarnation :: non_neg_integer(), Count :: non_neg_integer()}.
-life(#part{count = Count}, #{incarnation := Incarnation}) -> {Incarnation, Count}.
+-spec incarnation(#part{}, env()) -> {Incarnation :: non_neg_integer(), Count :: non_neg_integer()}.
+incarnation(#part{count = Count}, #{incarnation := Incarnation}) -> {Incarnation, Count}.
 
 %% @doc What the leader said about a name of another node is kept for a while.
 -spec cached(Name :: term(), {Pid :: term(), Token :: pos_integer(), Meta :: term()}, #owner{},

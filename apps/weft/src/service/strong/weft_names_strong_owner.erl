@@ -29,7 +29,7 @@
 -export([give_back/5, given_back/4]).
 -export_type([owner/0, env/0, asker/0]).
 
--import(weft_names_strong_leases, [held/3, effect/2, part/2, put_part/3, life/2, cached/4,
+-import(weft_names_strong_leases, [held/3, effect/2, part/2, put_part/3, incarnation/2, cached/4,
                                    uncached/2, cache/2, owned/5, released/2, lost/3, sum/2,
                                    extended/4]).
 -import(weft_names_strong_asks, [request/6, started/3, led_by/3, request/2, removed/2,
@@ -150,9 +150,9 @@ turns({{value, Waiting}, Others}, Name, Owner0, Env) ->
 %% Commands of this module itself have no caller to answer. A node that asked for a name to be given
 %% up is told by the replica that it asked.
 answer_to(none, _Reply, Owner) -> Owner;
-answer_to({give_back, Home, Asker, Token}, ok, Owner) ->
-    effect({send, Home, {removal, {given_back, Asker, Token}}}, Owner);
-answer_to({give_back, _Home, _Asker, _Token}, _NotRemoved, Owner) -> Owner;
+answer_to({give_back, Replica, Asker, Token}, ok, Owner) ->
+    effect({send, Replica, {removal, {given_back, Asker, Token}}}, Owner);
+answer_to({give_back, _Replica, _Asker, _Token}, _NotRemoved, Owner) -> Owner;
 answer_to(From, Reply, Owner) -> effect({reply, From, Reply}, Owner).
 
 reply(#{from := From}, Reply, Owner) -> answer_to(From, Reply, Owner).
@@ -164,10 +164,10 @@ reply(#{from := From}, Reply, Owner) -> answer_to(From, Reply, Owner).
 answer(From, P, Answer, Owner, Env) ->
     done(answered(Answer, From, P, Owner, Env)).
 
-answered({wrote, Life, Lease, Results}, From, P, Owner0, Env) ->
+answered({wrote, Incarnation, Lease, Results}, From, P, Owner0, Env) ->
     #part{lease = Known} = Part = part(P, Owner0),
-    case life(Part, Env) of
-        Life when Known =:= 0; Known =:= Lease ->
+    case incarnation(Part, Env) of
+        Incarnation when Known =:= 0; Known =:= Lease ->
             Owner = led_by(From, P, put_part(P, Part#part{lease = Lease}, Owner0)),
             lists:foldl(fun({Id, Result}, C) -> result(Id, Result, P, C, Env) end, Owner, Results);
         _ -> Owner0
@@ -178,29 +178,29 @@ answered({values, Incarnation, Values}, From, P, Owner0, #{incarnation := Incarn
     lists:foldl(fun({Id, Value}, C) -> read(Id, Value, C, Env) end, Owner, Values);
 answered({values, _, _}, _From, _P, Owner, _Env) ->
     Owner;
-answered({renewed, Life, Id, No, Digest}, From, P, Owner0, Env) ->
+answered({renewed, Incarnation, Id, No, Digest}, From, P, Owner0, Env) ->
     #part{renewal = Renewal} = Part = part(P, Owner0),
-    case {life(Part, Env), Renewal} of
-        {Life, {Id, SentMs}} ->
+    case {incarnation(Part, Env), Renewal} of
+        {Incarnation, {Id, SentMs}} ->
             Owner = led_by(From, P, put_part(P, Part#part{renewal = none}, Owner0)),
             compared(Digest, No, P, extended(SentMs, P, Owner, Env), Env);
         _ -> Owner0
     end;
-answered({stale, Life, Ids}, _From, P, Owner, Env) ->
+answered({stale, Incarnation, Ids}, _From, P, Owner, Env) ->
     #part{lease = Known} = Part = part(P, Owner),
-    case life(Part, Env) of
-        Life when Known =:= 0 -> lose(P, untouched(Ids, Owner), Env);
-        Life -> resent(P, lose(P, untouched(Ids, Owner), Env), Env);
+    case incarnation(Part, Env) of
+        Incarnation when Known =:= 0 -> lose(P, untouched(Ids, Owner), Env);
+        Incarnation -> resent(P, lose(P, untouched(Ids, Owner), Env), Env);
         _ -> Owner
     end;
-answered({full, Life, Ids}, _From, P, Owner, Env) ->
-    case life(part(P, Owner), Env) of
-        Life -> lists:foldl(fun(Id, C) -> failed(Id, full, C, Env) end, Owner, Ids);
+answered({full, Incarnation, Ids}, _From, P, Owner, Env) ->
+    case incarnation(part(P, Owner), Env) of
+        Incarnation -> lists:foldl(fun(Id, C) -> failed(Id, full, C, Env) end, Owner, Ids);
         _ -> Owner
     end;
 answered({not_leader, Hint}, From, P, #owner{routes = Routes0} = Owner0, Env) ->
-    Homes = map_get(P, map_get(places, Env)),
-    {When, Routes} = weft_names_strong_route:sent_on(P, From, Hint, Homes, Routes0),
+    Replicas = map_get(P, map_get(places, Env)),
+    {When, Routes} = weft_names_strong_route:sent_on(P, From, Hint, Replicas, Routes0),
     Owner = Owner0#owner{routes = Routes},
     case When of
         again -> resent(P, Owner, Env);
@@ -282,11 +282,11 @@ value(undefined, #{name := Name} = Request, Owner, _Env) ->
 %% --- names that are to be given up ------------------------------------------------------------
 
 %% @doc A replica asks this node to give up a name, for a node that wants it.
--spec give_back(Home :: node(), asker(), {Name :: term(), Token :: pos_integer()}, owner(),
+-spec give_back(Replica :: node(), asker(), {Name :: term(), Token :: pos_integer()}, owner(),
                 env()) -> changed().
-give_back(Home, Asker, {Name, Token}, Owner, Env) ->
+give_back(Replica, Asker, {Name, Token}, Owner, Env) ->
     case has_room(Owner) of
-        true -> done(asked({unregister, Name, Token, 0}, {give_back, Home, Asker, Token},
+        true -> done(asked({unregister, Name, Token, 0}, {give_back, Replica, Asker, Token},
                            own_deadline(Env), Owner, Env));
         false -> {Owner, []}
     end.

@@ -52,8 +52,8 @@ failed(Ref, Reason, #owner{removals = Removals0} = Owner) ->
     {Askers, Removals} = ?REMOVAL:failed(Ref, Removals0),
     replies({error, Reason}, Askers, Owner#owner{removals = Removals}).
 
-%% @doc An owner has given up a name for this node. What an earlier life of it asked for means
-%% nothing.
+%% @doc An owner has given up a name for this node. What an earlier incarnation of it asked for
+%% means nothing.
 -spec given_back(weft_names_strong_owner:asker(), Token :: pos_integer(), #owner{}, env()) ->
           #owner{}.
 given_back({Self, Incarnation, Ref}, Token, #owner{removals = Removals0} = Owner,
@@ -63,7 +63,7 @@ given_back({Self, Incarnation, Ref}, Token, #owner{removals = Removals0} = Owner
             effect({reply, From, Reply}, Owner#owner{removals = Removals});
         {wait, _} -> Owner
     end;
-given_back(_OfAnEarlierLife, _Token, Owner, _Env) ->
+given_back(_OfAnEarlierIncarnation, _Token, Owner, _Env) ->
     Owner.
 
 %% @doc Time passed: names are read again, or who asked is told that it took too long.
