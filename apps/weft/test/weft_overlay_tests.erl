@@ -134,7 +134,7 @@ put_flag(Key, undefined) -> application:unset_env(kernel, Key);
 put_flag(Key, Value) -> application:set_env(kernel, Key, Value).
 
 expect_full(To, Routes) ->
-    receive {sent, To, weft_router, {1, {full, _Life, last, Routes}}} -> ok
+    receive {sent, To, weft_router, {1, {full, _Start, last, Routes}}} -> ok
     after 5000 -> error({missing, full, process_info(self(), messages)})
     end.
 

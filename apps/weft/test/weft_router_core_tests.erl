@@ -12,13 +12,13 @@
 -define(Z, 'z@host').
 -define(COST, 1000).
 %% Drawn at the start of a router; with the seed of these tests always the same.
--define(LIFE, 1650603130).
+-define(START, 1650603130).
 
 %% --- what a node tells ---
 
 a_new_link_gets_all_routes_test() ->
     {_, Effects} = handle({neighbour_up, ?B}, start()),
-    ?assertEqual([{?B, {full, ?LIFE, last, [{?A, 5, 0, 0}]}}], sent(Effects)),
+    ?assertEqual([{?B, {full, ?START, last, [{?A, 5, 0, 0}]}}], sent(Effects)),
     ?assertEqual([{view, {neighbour, ?B}, ?COST}], views(Effects)).
 
 a_route_learned_is_shown_and_told_to_all_but_its_next_hop_test() ->
@@ -84,7 +84,7 @@ a_node_that_does_not_relay_announces_only_itself_test() ->
     ?assertEqual([], sent(Effects1)),
     ?assertEqual([{view, {route, ?Z}, {?B, 3000, 3}}], views(Effects1)),
     {S2, Effects2} = handle({neighbour_up, 'd@host'}, S1),
-    ?assertEqual([{'d@host', {full, ?LIFE, last, [{?A, 5, 0, 0}]}}], sent(Effects2)),
+    ?assertEqual([{'d@host', {full, ?START, last, [{?A, 5, 0, 0}]}}], sent(Effects2)),
     ?assertMatch({_, []}, handle(from(?C, {request, ?Z, 2, 10}), S2)).
 
 a_node_that_closes_its_transit_retracts_all_but_itself_and_opens_it_again_test() ->
@@ -127,7 +127,7 @@ a_better_but_unfeasible_route_is_asked_for_while_the_old_one_serves_test() ->
     ?assertEqual([], views(Effects)),
     ?assertEqual([{?C, {request, ?Z, 2, 64}}], sent(Effects)).
 
-a_wish_is_repeated_with_growing_pauses_while_it_lasts_test() ->
+a_request_is_repeated_with_growing_pauses_while_it_lasts_test() ->
     {S1, _} = hear(?B, [{?Z, 1, 2000, 2}], linked([?B, ?C])),
     {S2, _} = hear(?C, [{?Z, 1, 9000, 9}], S1),
     {S3, Effects} = retract(?B, [?Z], S2),
@@ -215,13 +215,13 @@ equal_digests_are_silent_and_different_ones_bring_everything_anew_test() ->
     [{?B, Digest}, {?C, _}] = sent(Effects),
     {B0, _} = weft_router_core:init(?B, #{incarnation => 9}),
     {B1, _} = handle({neighbour_up, ?A}, B0),
-    {B2, _} = handle(from(?A, {full, ?LIFE, last, [{?A, 5, 0, 0}]}), B1),
+    {B2, _} = handle(from(?A, {full, ?START, last, [{?A, 5, 0, 0}]}), B1),
     {B3, Missing} = handle(from(?A, Digest), B2),
     ?assertEqual([{?A, refresh}], sent(Missing)),
     {_, Refresh} = handle(from(?B, refresh), A),
-    [{?B, {full, ?LIFE, last, All}}] = sent(Refresh),
+    [{?B, {full, ?START, last, All}}] = sent(Refresh),
     ?assertEqual([{?A, 5, 0, 0}, {?Z, 1, 3000, 3}], lists:sort(All)),
-    {B4, _} = handle(from(?A, {full, ?LIFE, last, All}), B3),
+    {B4, _} = handle(from(?A, {full, ?START, last, All}), B3),
     ?assertMatch({_, []}, handle(from(?A, Digest), B4)).
 
 %% A change begins anew, also one that is told to one neighbour only.
@@ -267,7 +267,7 @@ a_neighbour_whose_router_was_restarted_is_told_everything_anew_test() ->
     {S2, Same} = handle(from(?B, {full, 7, last, [{?B, 1, 0, 0}]}), S1),
     ?assertEqual([], sent(Same) ++ views(Same)),
     {_, Other} = handle(from(?B, {full, 8, last, [{?B, 1, 0, 0}]}), S2),
-    ?assertEqual([{?B, {full, ?LIFE, last, [{?A, 5, 0, 0}]}}], sent(Other)),
+    ?assertEqual([{?B, {full, ?START, last, [{?A, 5, 0, 0}]}}], sent(Other)),
     ?assert(lists:member({view, {route, ?B}, delete}, Other)).
 
 a_feasibility_distance_is_forgotten_long_after_the_destination_was_lost_test() ->

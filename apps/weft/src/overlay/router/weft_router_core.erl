@@ -43,8 +43,8 @@
     dirty = #{} :: #{weft_core:node_id() => []},
     announced :: weft_router_announcements:announced(),
     %% Number of this start of the router, and those that neighbours told on the present links.
-    life :: non_neg_integer(),
-    lives = #{} :: #{weft_core:node_id() => non_neg_integer()},
+    start :: non_neg_integer(),
+    starts = #{} :: #{weft_core:node_id() => non_neg_integer()},
     %% First parts of a `full' that is still arriving.
     arriving = #{} :: #{weft_core:node_id() => [weft_router_table:route()]},
     %% Costs measured, kept for neighbours that come back.
@@ -62,7 +62,7 @@
 
 -type message() ::
     {1, {update, [weft_router_table:route()], Retracted :: [weft_core:node_id()]}
-      | {full, Life :: non_neg_integer(), more | last, [weft_router_table:route()]}
+      | {full, Start :: non_neg_integer(), more | last, [weft_router_table:route()]}
       | {request, Dest :: weft_core:node_id(), Seqno :: non_neg_integer(),
          HopsLeft :: pos_integer()}
       | {digest, Count :: non_neg_integer(), Sum :: non_neg_integer()}
@@ -81,8 +81,8 @@
 init(Self, Given) ->
     Options = maps:merge(defaults(), maps:with(maps:keys(defaults()), Given)),
     Table = weft_router_table:new(Self, maps:get(incarnation, Given, 0)),
-    {Life, Rand} = rand:uniform_s(1 bsl 32, weft_core:seed(Self, ?MODULE, Given)),
-    State = #state{self = Self, table = Table, life = Life, rand = Rand, options = Options,
+    {Start, Rand} = rand:uniform_s(1 bsl 32, weft_core:seed(Self, ?MODULE, Given)),
+    State = #state{self = Self, table = Table, start = Start, rand = Rand, options = Options,
                    announced = weft_router_announcements:new(Self),
                    requests = weft_router_requests:new(map_get(request_retry_ms, Options))},
     finish(digest_later(State)).
@@ -132,15 +132,15 @@ on({timer, digest}, NowMs, State) ->
 message({update, Routes, Retracted}, From, NowMs, State0) ->
     State = lists:foldl(fun(Dest, S) -> retracted(From, Dest, NowMs, S) end, State0, Retracted),
     lists:foldl(fun(Route, S) -> heard(From, Route, NowMs, S) end, State, Routes);
-message({full, Life, Part, Routes}, From, NowMs, #state{lives = Lives} = State) ->
-    case Lives of
-        #{From := Life} ->
+message({full, Start, Part, Routes}, From, NowMs, #state{starts = Starts} = State) ->
+    case Starts of
+        #{From := Start} ->
             full(Part, Routes, From, NowMs, State);
         #{From := _Former} ->
             Anew = up(From, NowMs, flush(down(From, NowMs, State))),
-            full(Part, Routes, From, NowMs, Anew#state{lives = Lives#{From := Life}});
+            full(Part, Routes, From, NowMs, Anew#state{starts = Starts#{From := Start}});
         #{} ->
-            full(Part, Routes, From, NowMs, State#state{lives = Lives#{From => Life}})
+            full(Part, Routes, From, NowMs, State#state{starts = Starts#{From => Start}})
     end;
 message({request, Dest, Seqno, HopsLeft}, From, NowMs, State) ->
     requested(From, Dest, Seqno, HopsLeft, NowMs, State);
@@ -165,7 +165,7 @@ up(Node, NowMs, #state{table = Table, measured = Measured, options = Options} = 
     State = State0#state{table = weft_router_table:neighbour_up(Node, Cost, Table)},
     send_full(Node, emit({view, link_up_ms, NowMs}, emit({view, {neighbour, Node}, Cost}, State))).
 
-down(Node, NowMs, #state{table = Table0, arriving = Arriving, lives = Lives} = State0) ->
+down(Node, NowMs, #state{table = Table0, arriving = Arriving, starts = Starts} = State0) ->
     case weft_router_table:cost(Node, Table0) of
         error ->
             State0;
@@ -174,7 +174,7 @@ down(Node, NowMs, #state{table = Table0, arriving = Arriving, lives = Lives} = S
             {Asked, Requests} = weft_router_requests:lost(Node, State0#state.requests),
             State = State0#state{table = Table, requests = Requests,
                                  arriving = maps:remove(Node, Arriving),
-                                 lives = maps:remove(Node, Lives)},
+                                 starts = maps:remove(Node, Starts)},
             reselect_all(lists:umerge(lists:sort(Dests), Asked), NowMs,
                          emit({view, {neighbour, Node}, delete}, State))
     end.
@@ -265,7 +265,7 @@ dirty(Dest, #state{dirty = Dirty} = State) ->
 ask(_Dest, none, _NowMs, State) ->
     State;
 ask(Dest, {Node, Seqno}, NowMs, #state{requests = Requests0, options = Options} = State0) ->
-    {Action, Requests} = weft_router_requests:wish(Dest, Node, Seqno, NowMs, Requests0),
+    {Action, Requests} = weft_router_requests:want(Dest, Node, Seqno, NowMs, Requests0),
     State = State0#state{requests = Requests},
     case Action of
         send -> send(Node, {request, Dest, Seqno, map_get(hop_limit, Options)}, State);
@@ -338,10 +338,10 @@ tell(Dest, Nodes, #state{table = Table0, announced = Announced} = State) ->
             State
     end.
 
-send_full(Node, #state{announced = Announced, table = Table0, life = Life,
+send_full(Node, #state{announced = Announced, table = Table0, start = Start,
                        options = #{entries_max := Max}} = State) ->
     {Parts, Table} = weft_router_announcements:all(Node, Max, Announced, Table0),
-    lists:foldl(fun({Which, Routes}, S) -> send(Node, {full, Life, Which, Routes}, S) end,
+    lists:foldl(fun({Which, Routes}, S) -> send(Node, {full, Start, Which, Routes}, S) end,
                 State#state{table = Table, digest_rounds = 0}, Parts).
 
 %% Announces all changes to all neighbours.

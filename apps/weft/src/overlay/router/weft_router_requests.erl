@@ -9,7 +9,7 @@
 %% that wait for the answer, and forgotten after one interval. There is one entry for a destination.
 -module(weft_router_requests).
 
--export([new/1, wish/5, relay/6, answered/3, due/2, drop/2, lost/2, is_empty/1]).
+-export([new/1, want/5, relay/6, answered/3, due/2, drop/2, lost/2, is_empty/1]).
 -export_type([requests/0]).
 
 -record(request, {
@@ -37,9 +37,9 @@ new(RetryMs) ->
 
 %% @doc This node wants a route to Dest with at least Seqno, and Node is the neighbour to ask.
 %% `send' if the request is to be sent now, `wait' if it was sent there recently.
--spec wish(Dest :: weft_core:node_id(), Node :: weft_core:node_id(), non_neg_integer(),
+-spec want(Dest :: weft_core:node_id(), Node :: weft_core:node_id(), non_neg_integer(),
            NowMs :: integer(), requests()) -> {send | wait, requests()}.
-wish(Dest, Node, Seqno, NowMs, #requests{open = Open, retry_ms = RetryMs} = Requests) ->
+want(Dest, Node, Seqno, NowMs, #requests{open = Open, retry_ms = RetryMs} = Requests) ->
     case Open of
         #{Dest := #request{seqno = Fresh, due_ms = DueMs, asked = Asked} = Request}
           when Fresh >= Seqno, DueMs > NowMs ->

@@ -34,7 +34,7 @@
 
 -record(state, {
     self :: weft_core:node_id(),
-    life :: non_neg_integer(),
+    incarnation :: non_neg_integer(),
     count = 0 :: non_neg_integer(),
     neighbours = #{} :: #{weft_core:node_id() => []},
     trees = weft_plumtree_trees:new() :: weft_plumtree_trees:trees(),
@@ -91,8 +91,8 @@
 -spec init(weft_core:node_id(), weft_core:options()) -> {#state{}, weft_core:effects()}.
 init(Self, Options0) ->
     #{cache_ms := CacheMs} = Options = maps:merge(?DEFAULTS, Options0),
-    {Life, Rand} = rand:uniform_s(1 bsl 48, weft_core:seed(Self, ?MODULE, Options)),
-    State = #state{self = Self, life = Life, rand = Rand, options = Options,
+    {Incarnation, Rand} = rand:uniform_s(1 bsl 48, weft_core:seed(Self, ?MODULE, Options)),
+    State = #state{self = Self, incarnation = Incarnation, rand = Rand, options = Options,
                    cache = weft_message_cache:new(Options),
                    %% By then it is in no cache any more.
                    delivered = weft_delivered:new(Options#{give_up_ms => 2 * CacheMs})},
@@ -120,9 +120,9 @@ on({neighbour_down, Node, _Reason}, _NowMs,
     State#state{neighbours = maps:remove(Node, Neighbours),
                 trees = weft_plumtree_trees:lost(Node, Trees)};
 on({command, Ref, {broadcast, Payload}}, NowMs, State0) when is_binary(Payload) ->
-    #state{self = Self, life = Life, count = Count} = State0,
+    #state{self = Self, incarnation = Incarnation, count = Count} = State0,
     State = shape(Self, NowMs, State0),
-    Id = {{Self, Life}, Count + 1},
+    Id = {{Self, Incarnation}, Count + 1},
     How = case is_shaper(Self, State) of
               true -> gossip;
               false -> {spread, reach(State)}
