@@ -3,11 +3,11 @@
 %% it was asked for. The test plays the neighbours itself. Sends to gone@host fail.
 -module(weft_fake_links).
 
--export([subscribe/2, decider/1, send/3, unknown/2, connect/1, disconnect/1, break/1, agree/2]).
+-export([subscribe/2, admitting/1, send/3, unknown/2, connect/1, disconnect/1, break/1, agree/2]).
 
 subscribe(Core, Pid) -> tell({subscribed, Core, Pid}).
 
-decider(Core) -> tell({decider, Core}).
+admitting(Core) -> tell({admitting, Core}).
 
 send('gone@host', _Core, _Message) -> {error, not_connected};
 send(Node, Core, Message) -> tell({sent, Node, Core, Message}).

@@ -23,12 +23,12 @@ try_send(End, Packet) -> self() ! {packet, End, iolist_to_binary(Packet)}, ok.
                agreed = #{a => false, b => false} :: #{a | b => boolean()},
                heard = #{a => [], b => []} :: #{a | b => [term()]}}).
 
-without_a_decider_cores_are_up_when_both_ends_have_them_test() ->
+without_an_admitting_core_cores_are_up_when_both_ends_have_them_test() ->
     Ends = settle(linked(none)),
     ?assertEqual([up, up], [last_heard(End, Ends) || End <- [a, b]]),
     ?assertEqual([true, true], [?CORES:is_used(Cores) || Cores <- maps:values(Ends#ends.cores)]).
 
-with_a_decider_only_it_is_up_until_both_ends_agree_test() ->
+with_an_admitting_core_only_it_is_up_until_both_ends_agree_test() ->
     Ends0 = settle(linked(topology)),
     ?assertEqual([none, none], [last_heard(End, Ends0) || End <- [a, b]]),
     ?assertEqual([false, false], [?CORES:is_used(Cores) || Cores <- maps:values(Ends0#ends.cores)]),
@@ -39,7 +39,7 @@ with_a_decider_only_it_is_up_until_both_ends_agree_test() ->
     Ends3 = settle(agree(b, false, Ends2)),
     ?assertEqual([{down, parted}, {down, parted}], [last_heard(End, Ends3) || End <- [a, b]]).
 
-a_decider_that_starts_again_has_agreed_to_nothing_test() ->
+an_admitting_core_that_starts_again_has_agreed_to_nothing_test() ->
     Ends0 = settle(agree(b, true, agree(a, true, linked(topology)))),
     Ends1 = settle(on(a, fun(Cores, Up) -> ?CORES:subscribe(topology, self(), Up, Cores) end,
                       Ends0)),
@@ -61,9 +61,9 @@ what_was_agreed_is_over_with_the_link_test() ->
     receive {a, router, {weft_link, down, _, closed}} -> ok after 5000 -> error(not_told) end,
     flush().
 
-a_link_that_is_up_stays_in_use_when_a_decider_comes_test() ->
+a_link_that_is_up_stays_in_use_when_an_admitting_core_comes_test() ->
     Ends0 = settle(linked(none)),
-    Decide = fun(Cores, Up) -> ?CORES:decider(topology, Up, Cores) end,
+    Decide = fun(Cores, Up) -> ?CORES:admitting(topology, Up, Cores) end,
     Ends1 = settle(on(b, Decide, on(a, Decide, Ends0))),
     ?assertEqual([up, up], [last_heard(End, Ends1) || End <- [a, b]]),
     Ends2 = settle(agree(a, false, Ends1)),
@@ -108,12 +108,12 @@ is_in_order(Heard) ->
 
 %% --- two ends ---------------------------------------------------------------------------------
 
-linked(Decider) ->
+linked(Admitting) ->
     Ends = lists:foldl(fun(End, #ends{cores = Cores, lanes = Lanes} = Acc) ->
                            Local = [{topology, pid(End, topology)}, {router, pid(End, router)}],
                            Lane = weft_lane:new({tunnel, ?MODULE, End}, {<<>>, 0},
                                                 {weft_fault_table, lateness, [other(End)]}),
-                           Acc#ends{cores = Cores#{End => ?CORES:new(other(End), Local, Decider)},
+                           Acc#ends{cores = Cores#{End => ?CORES:new(other(End), Local, Admitting)},
                                     lanes = Lanes#{End => Lane}}
                        end, #ends{}, [a, b]),
     lists:foldl(fun(End, #ends{cores = Cores, lanes = Lanes} = Acc) ->

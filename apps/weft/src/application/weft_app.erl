@@ -19,7 +19,7 @@ start(_Type, _Args) ->
 stop(_State) ->
     %% Without an overlay there is no core that decides, but links are used all the same. None is
     %% kept for its own sake: the topology that is started next may be another one.
-    _ = weft_links:owner() =/= undefined andalso weft_links:decider(none),
+    _ = weft_links:owner() =/= undefined andalso weft_links:admitting(none),
     lists:foreach(fun weft_links:disconnect/1, weft_links:all_wanted()).
 
 check() ->

@@ -70,10 +70,10 @@ set(Topology, Options) ->
     weft_view:put(?MODULE, lists_members, not weft_topology:decides_neighbours(Topology)).
 
 decide(Topology, Links) ->
-    Links:decider(case weft_topology:decides_neighbours(Topology) of
-                      true -> weft_topology;
-                      false -> none
-                  end).
+    Links:admitting(case weft_topology:decides_neighbours(Topology) of
+                        true -> weft_topology;
+                        false -> none
+                    end).
 
 %% @private What `weft_transit' has closed stays so.
 -spec start_router(map()) -> {ok, pid()} | {error, term()}.

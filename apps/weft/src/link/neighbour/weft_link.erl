@@ -13,7 +13,7 @@
 -module(weft_link).
 -behaviour(gen_server).
 
--export([start_link/4, attach/4, want/2, agree/2, decider/2, break/1, retry/1, hurry/1,
+-export([start_link/4, attach/4, want/2, agree/2, admitting/2, break/1, retry/1, hurry/1,
          subscribe/3, unsubscribe/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -30,9 +30,10 @@
 
 %% @doc Called by `weft_link_sup'.
 -spec start_link(Handler :: module(), weft_links:key(), [{weft_links:core(), pid()}],
-                 Decider :: weft_links:core() | none) -> {ok, pid()} | {error, term()}.
-start_link(Handler, Key, Subscribers, Decider) ->
-    gen_server:start_link(?MODULE, {Key, Handler, weft_link_cores:new(Key, Subscribers, Decider)},
+                 Admitting :: weft_links:core() | none) -> {ok, pid()} | {error, term()}.
+start_link(Handler, Key, Subscribers, Admitting) ->
+    Cores = weft_link_cores:new(Key, Subscribers, Admitting),
+    gen_server:start_link(?MODULE, {Key, Handler, Cores},
                           [{spawn_opt, [{priority, weft_turn:priority(data)},
                                          {message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
 
@@ -53,8 +54,8 @@ want(Link, Wanted) -> gen_server:cast(Link, {want, Wanted}).
 -spec agree(pid(), boolean()) -> ok.
 agree(Link, IsAgreed) -> gen_server:cast(Link, {agree, IsAgreed}).
 
--spec decider(pid(), weft_links:core() | none) -> ok.
-decider(Link, Decider) -> gen_server:cast(Link, {decider, Decider}).
+-spec admitting(pid(), weft_links:core() | none) -> ok.
+admitting(Link, Admitting) -> gen_server:cast(Link, {admitting, Admitting}).
 
 -spec break(pid()) -> ok.
 break(Link) -> gen_server:cast(Link, break).
@@ -98,8 +99,8 @@ cast({want, Wanted}, Link) -> need(publish(wanted(Wanted, Link)));
 cast({agree, true}, Link) -> agreed(true, Link);
 cast({agree, false}, #link{demand = Demand} = Link) ->
     Link#link{demand = weft_link_demand:part(Demand)};
-cast({decider, Decider}, #link{cores = Cores} = Link) ->
-    cores_changed(weft_link_cores:decider(Decider, up(Link), Cores), Link);
+cast({admitting, Admitting}, #link{cores = Cores} = Link) ->
+    cores_changed(weft_link_cores:admitting(Admitting, up(Link), Cores), Link);
 cast(break, Link) -> publish(lose_all(broken, Link#link{last_error = broken}));
 cast(retry, #link{dial = Dial} = Link) ->
     need(Link#link{dial = weft_link_dial:retry_at_once(Dial)});

@@ -8,20 +8,20 @@
 %% means that the core of the peer has started anew; the local core gets a down and an up. A message
 %% of one zero byte withdraws the announcement: the core is there no more.
 %%
-%% If one core decides which nodes are neighbours (the decider, see `weft_links:decider/1'), the
-%% other cores do not use a link before it has agreed with its peer to be neighbours. Until then the
-%% link is not up for them.
+%% If one core decides which nodes are neighbours (the admitting core, see
+%% `weft_links:admitting/1'), the other cores do not use a link before it has agreed with its peer
+%% to be neighbours. Until then the link is not up for them.
 -module(weft_link_cores).
 
 -export([new/3, has_any/1, is_neighbour/1, is_used/1, is_neighbour_anyway/1,
-         subscribe/4, unsubscribe/3, agree/3, decider/3,
+         subscribe/4, unsubscribe/3, agree/3, admitting/3,
          link_up/2, link_down/2, failed/2, control/4]).
 -export_type([cores/0, incarnation/0]).
 
 -type incarnation() :: non_neg_integer().
 -record(cores, {node :: weft_links:key(),
                 local :: [{weft_links:core(), pid()}],
-                decider :: weft_links:core() | none,
+                admitting :: weft_links:core() | none,
                 is_agreed = false :: boolean(),
                 there = [] :: [binary()]}).
 -opaque cores() :: #cores{}.
@@ -31,8 +31,8 @@
 -define(GONE, <<0>>).
 
 -spec new(weft_links:key(), [{weft_links:core(), pid()}], weft_links:core() | none) -> cores().
-new(Node, Local, Decider) ->
-    #cores{node = Node, local = Local, decider = Decider}.
+new(Node, Local, Admitting) ->
+    #cores{node = Node, local = Local, admitting = Admitting}.
 
 %% @doc Does any core listen here?
 -spec has_any(cores()) -> boolean().
@@ -40,23 +40,25 @@ has_any(#cores{local = Local}) -> Local =/= [].
 
 %% @doc May all cores use the link once it is up?
 -spec is_neighbour(cores()) -> boolean().
-is_neighbour(#cores{decider = Decider, is_agreed = IsAgreed}) -> Decider =:= none orelse IsAgreed.
+is_neighbour(#cores{admitting = Admitting, is_agreed = IsAgreed}) ->
+    Admitting =:= none orelse IsAgreed.
 
 %% @doc Is this node's overlay to use the link?
 -spec is_used(cores()) -> boolean().
 is_used(#cores{local = Local} = Cores) -> Local =/= [] andalso is_neighbour(Cores).
 
-%% @doc The same, and was there no decider that had to agree?
+%% @doc The same, and was there no admitting core that had to agree?
 -spec is_neighbour_anyway(cores()) -> boolean().
-is_neighbour_anyway(#cores{local = Local, decider = Decider}) ->
-    Local =/= [] andalso Decider =:= none.
+is_neighbour_anyway(#cores{local = Local, admitting = Admitting}) ->
+    Local =/= [] andalso Admitting =:= none.
 
-is_open(Core, #cores{decider = Decider} = Cores) -> Core =:= Decider orelse is_neighbour(Cores).
+is_open(Core, #cores{admitting = Admitting} = Cores) ->
+    Core =:= Admitting orelse is_neighbour(Cores).
 
-%% @doc A local core has started, perhaps again. If it is the decider, what it agreed to before is
-%% no longer valid.
+%% @doc A local core has started, perhaps again. If it is the admitting core, what it agreed to
+%% before is no longer valid.
 -spec subscribe(weft_links:core(), pid(), up(), cores()) -> cores().
-subscribe(Core, Pid, Up, #cores{decider = Core, is_agreed = true} = Cores) ->
+subscribe(Core, Pid, Up, #cores{admitting = Core, is_agreed = true} = Cores) ->
     subscribe(Core, Pid, Up, agree(false, Up, Cores));
 subscribe(Core, Pid, Up, #cores{local = Local} = Cores) ->
     _ = is_open(Core, Cores) andalso open({Core, Pid}, Up, Cores),
@@ -78,16 +80,16 @@ close({Core, Pid}, {Lane, _Incarnation}, Cores) ->
 
 is_there(Core, #cores{there = There}) -> lists:member(atom_to_binary(Core), There).
 
-%% @doc The decider accepts the peer as a neighbour now, or no longer does.
+%% @doc The admitting core accepts the peer as a neighbour now, or no longer does.
 -spec agree(boolean(), up(), cores()) -> cores().
 agree(IsAgreed, Up, Cores) ->
     changed(Up, Cores, Cores#cores{is_agreed = IsAgreed}).
 
-%% @doc Another core is the decider from now on, or none. On a link that is up this changes nothing,
-%% until the new one says otherwise.
--spec decider(weft_links:core() | none, up(), cores()) -> cores().
-decider(Decider, Up, Cores) ->
-    changed(Up, Cores, Cores#cores{decider = Decider,
+%% @doc Another core admits neighbours from now on, or none. On a link that is up this changes
+%% nothing, until the new one says otherwise.
+-spec admitting(weft_links:core() | none, up(), cores()) -> cores().
+admitting(Admitting, Up, Cores) ->
+    changed(Up, Cores, Cores#cores{admitting = Admitting,
                                    is_agreed = Up =/= down andalso is_neighbour(Cores)}).
 
 changed(Up, Before, #cores{local = Local} = After) ->
@@ -101,7 +103,7 @@ changed(Up, Before, #cores{local = Local} = After) ->
     After.
 
 %% @doc The process of a local core has ended: the peer is told that the core is gone. If it was
-%% the decider, what it agreed to is no longer valid.
+%% the admitting core, what it agreed to is no longer valid.
 -spec unsubscribe(pid(), up(), cores()) -> cores().
 unsubscribe(Pid, Up, #cores{local = Local} = Cores) ->
     case lists:keytake(Pid, 2, Local) of

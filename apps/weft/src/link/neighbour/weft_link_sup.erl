@@ -16,9 +16,9 @@ start_link(Handler) ->
 
 %% @doc Starts the link of a peer.
 -spec start_link_to(weft_links:key(), [{weft_links:core(), pid()}],
-                    Decider :: weft_links:core() | none) -> {ok, pid()} | {error, not_running}.
-start_link_to(Key, Subscribers, Decider) ->
-    try supervisor:start_child(?MODULE, [Key, Subscribers, Decider]) of
+                    Admitting :: weft_links:core() | none) -> {ok, pid()} | {error, not_running}.
+start_link_to(Key, Subscribers, Admitting) ->
+    try supervisor:start_child(?MODULE, [Key, Subscribers, Admitting]) of
         {ok, Link} -> {ok, Link}
     catch
         exit:_NoSupervisor -> {error, not_running}

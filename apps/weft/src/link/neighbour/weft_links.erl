@@ -12,7 +12,7 @@
 -behaviour(gen_server).
 
 -export([owner/0, start_link/0, ensure/1, lookup/1, up/1, is_neighbour/1, queued_bytes/1,
-         wanted/1, all_wanted/0, is_released/1, list/0, peers/1, info/0, decider/1, agree/2,
+         wanted/1, all_wanted/0, is_released/1, list/0, peers/1, info/0, admitting/1, agree/2,
          subscribe/2, send/3, connect/1, disconnect/1, break/1, retry/1, hurry/1, reroute/2,
          admit/3, attach/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -29,7 +29,7 @@
 -export_type([core/0, key/0]).
 
 -record(state, {subscribers = [] :: [{core(), pid()}],
-                decider = none :: core() | none,
+                admitting = none :: core() | none,
                 pids = #{} :: #{pid() => key()}}).
 
 %% @doc The process that all links end with, if there is one now.
@@ -133,14 +133,14 @@ info() ->
 -spec subscribe(core(), pid()) -> ok | {error, not_running}.
 subscribe(Core, Pid) -> asked_again({subscribe, Core, Pid}, ?TIMES).
 
-%% @doc Makes a core the decider, or none. From now on other cores use a link only while the decider
-%% accepts the node at its other end as a neighbour (`agree/2'); with `none' all use all links.
-%% Links that are up stay in use until the decider says otherwise.
--spec decider(core() | none) -> ok | {error, not_running}.
-decider(Decider) -> asked_again({decider, Decider}, ?TIMES).
+%% @doc Makes a core the one that admits neighbours, or none. From now on other cores use a link
+%% only while the admitting core accepts the node at its other end as a neighbour (`agree/2'); with
+%% `none' all use all links. Links that are up stay in use until the admitting core says otherwise.
+-spec admitting(core() | none) -> ok | {error, not_running}.
+admitting(Admitting) -> asked_again({admitting, Admitting}, ?TIMES).
 
-%% @doc The decider accepts Node as a neighbour from now on, until the link goes down; or no longer
-%% does.
+%% @doc The admitting core accepts Node as a neighbour from now on, until the link goes down; or no
+%% longer does.
 -spec agree(node(), boolean()) -> ok.
 agree(Node, IsAgreed) ->
     case lookup(Node) of
@@ -278,12 +278,12 @@ read(Key) -> weft_link_table:read(Key).
 init([]) ->
     process_flag(trap_exit, true),
     ok = weft_turn:open(),
-    {Subscribers, Decider} = weft_link_table:subscribers(),
+    {Subscribers, Admitting} = weft_link_table:subscribers(),
     _ = [monitor(process, Pid) || {_Core, Pid} <- Subscribers],
-    {ok, #state{subscribers = Subscribers, decider = Decider, pids = found()}}.
+    {ok, #state{subscribers = Subscribers, admitting = Admitting, pids = found()}}.
 
-remember(#state{subscribers = Subscribers, decider = Decider} = State) ->
-    ok = weft_link_table:set_subscribers(Subscribers, Decider),
+remember(#state{subscribers = Subscribers, admitting = Admitting} = State) ->
+    ok = weft_link_table:set_subscribers(Subscribers, Admitting),
     State.
 
 %% The links that the process before this one has made. A link that it has not entered is unknown to
@@ -300,9 +300,9 @@ handle_call({ensure, Key}, _From, State) ->
         {ok, Pid} -> {reply, {ok, Pid}, State};
         error -> started(Key, State)
     end;
-handle_call({decider, Decider}, _From, #state{pids = Pids} = State) ->
-    [weft_link:decider(Link, Decider) || Link <- maps:keys(Pids)],
-    {reply, ok, remember(State#state{decider = Decider})};
+handle_call({admitting, Admitting}, _From, #state{pids = Pids} = State) ->
+    [weft_link:admitting(Link, Admitting) || Link <- maps:keys(Pids)],
+    {reply, ok, remember(State#state{admitting = Admitting})};
 handle_call({subscribe, Core, Pid}, _From, #state{subscribers = Subscribers} = State) ->
     case lists:member({Core, Pid}, Subscribers) of
         true -> {reply, ok, State};
@@ -311,8 +311,8 @@ handle_call({subscribe, Core, Pid}, _From, #state{subscribers = Subscribers} = S
 handle_call(Request, _From, State) ->
     {reply, weft_stray:call(Request), State}.
 
-started(Key, #state{subscribers = Subscribers, decider = Decider, pids = Pids} = State) ->
-    case weft_link_sup:start_link_to(Key, Subscribers, Decider) of
+started(Key, #state{subscribers = Subscribers, admitting = Admitting, pids = Pids} = State) ->
+    case weft_link_sup:start_link_to(Key, Subscribers, Admitting) of
         {ok, Pid} ->
             ok = weft_link_table:enter(Key, Pid),
             _ = monitor(process, Pid),
@@ -354,10 +354,10 @@ link_ended(Pid, Key, Reason, State) ->
     State.
 
 %% A link that died could not report it. Cores that did not use the link get nothing.
-tell_down(Node, Published, #state{subscribers = Subscribers, decider = Decider}) ->
+tell_down(Node, Published, #state{subscribers = Subscribers, admitting = Admitting}) ->
     IsNeighbour = maps:get(neighbour, Published, true),
     lists:foreach(fun({Core, Pid}) ->
-                          _ = (IsNeighbour orelse Core =:= Decider)
+                          _ = (IsNeighbour orelse Core =:= Admitting)
                               andalso (Pid ! {weft_link, down, Node, link_process})
                   end, Subscribers).
 
