@@ -11,7 +11,7 @@
 
 -define(WINDOW, 150000).
 -define(EARLY_MAX, 600000).
--define(LINE_BYTES, 4194304).
+-define(PROGRESS_BYTES, 4194304).
 -define(LANES, 3).
 -define(SENDERS, 4).
 
@@ -29,7 +29,7 @@
                 acks = [] :: [non_neg_integer()],
                 have = #{} :: map(),
                 read = [] :: [{pos_integer(), [binary()]}],
-                apart = 0 :: non_neg_integer(),
+                bypass = 0 :: non_neg_integer(),
                 early = 0 :: non_neg_integer()}).
 
 whatever_happens_test_() ->
@@ -59,7 +59,7 @@ step() ->
                {1, {send, last, 100, atoms()}},
                {1, {send, ordered, 100, atoms()}},
                {3, {pin, range(1, ?SENDERS), oneof([control, control, default, bulk, none])}},
-               {10, {pump, oneof([all, all, express, apart]), range(1, ?LANES)}},
+               {10, {pump, oneof([all, all, express, bypass]), range(1, ?LANES)}},
                {10, {deliver, range(1, ?LANES)}},
                {2, {repeat, range(1, ?LANES)}},
                {3, acknowledge},
@@ -87,7 +87,7 @@ step({pump, Room, Lane}, #model{fair = Fair0, out = Out} = Model) ->
         none ->
             Model;
         Allowed ->
-            case weft_fair_queue_core:take(Allowed, ?LINE_BYTES, Fair0) of
+            case weft_fair_queue_core:take(Allowed, ?PROGRESS_BYTES, Fair0) of
                 empty -> Model;
                 {Payload, Bytes, Order, Fair} ->
                     push(Order, Payload, Bytes, Lane, Model#model{fair = Fair})
@@ -130,14 +130,14 @@ repinned(Classes, #model{classes = Before, fair = Fair} = Model) ->
     Model#model{classes = Classes, fair = weft_fair_queue_core:repinned(Before, Classes, Fair)}.
 
 allowed(_Room, none) -> none;
-allowed(apart, _) -> apart;
+allowed(bypass, _) -> bypass;
 allowed(express, all) -> express;
 allowed(_Room, Allowed) -> Allowed.
 
-push(Order, Payload, Bytes, Lane, #model{out = Out0, apart = Apart} = Model) ->
+push(Order, Payload, Bytes, Lane, #model{out = Out0, bypass = Bypass} = Model) ->
     {Item, Out} = weft_outbound_core:push(Order, iolist_to_binary(Payload), Bytes, 0, Out0),
     true = weft_outbound_core:unacked_bytes(Out) < ?WINDOW + 2 * 1048576 + 200000,
-    send(Item, Lane, Model#model{out = Out, apart = Apart + length([Order || is_tuple(Order)])}).
+    send(Item, Lane, Model#model{out = Out, bypass = Bypass + length([Order || is_tuple(Order)])}).
 
 send(Item, Lane, #model{lanes = Lanes} = Model) ->
     Model#model{lanes = weft_lanes_model:send(Item, Lane, Lanes)}.
@@ -202,14 +202,14 @@ a_pinned_sender_does_not_wait_for_others_test() ->
                  Bulk, {pump, all, 1}, Small, {pump, all, 2}, Bulk, {pump, all, 1},
                  Small, {pump, all, 2}, {deliver, 2}, {deliver, 2}]),
     ?assertEqual([2, 2], first_senders(2, Model)),
-    ?assertMatch(#model{early = 2, apart = 3}, Model),
+    ?assertMatch(#model{early = 2, bypass = 3}, Model),
     ?assert(is_right(settle(Model))).
 
 %% What the sender sent before it was pinned comes first.
 what_was_sent_before_the_pin_is_not_overtaken_test() ->
     Model = run([{send, 2, 100, []}, {pump, all, 1}, {pin, 2, control},
                  {send, 2, 100, []}, {pump, all, 2}, {deliver, 2}]),
-    ?assertMatch(#model{read = [], apart = 1}, Model),
+    ?assertMatch(#model{read = [], bypass = 1}, Model),
     ?assertMatch(#model{read = [{2, _}, {1, _}]}, step({deliver, 1}, Model)).
 
 %% A frame that uses an atom waits for the payload of another sender that defines it.
@@ -234,7 +234,7 @@ what_was_sent_between_two_pins_is_not_overtaken_test() ->
     Small = {send, 2, 100, []},
     Model = run([{pin, 2, control}, Small, {pin, 2, none}, {pump, all, 1}, {deliver, 1},
                  Small, {pump, all, 1}, {pin, 2, control}, Small, {pump, all, 2}, {deliver, 2}]),
-    ?assertMatch(#model{read = [{1, _}], apart = 2}, Model),
+    ?assertMatch(#model{read = [{1, _}], bypass = 2}, Model),
     ?assertMatch(#model{read = [{3, _}, {2, _}, {1, _}]}, step({deliver, 1}, Model)).
 
 %% That others are pinned and unpinned makes no difference.

@@ -10,7 +10,7 @@
 
 -define(KIB, 1024).
 -define(MIB, 1048576).
--define(LINE_BYTES, 4194304).
+-define(PROGRESS_BYTES, 4194304).
 -define(SENDERS, 6).
 
 %% What went in: {Mark, Sender}, newest first; what came out: marks, newest first.
@@ -92,7 +92,7 @@ step({at_once, Count}, #model{fair = Fair, out = Out} = Model) ->
         true ->
             #model{in = In, next = Next, fair = Full} = batch(Count, Model),
             Marks = lists:seq(Model#model.next, Next - 1),
-            {Payload, _, frames, _} = weft_fair_queue_core:take(all, ?LINE_BYTES, Full),
+            {Payload, _, frames, _} = weft_fair_queue_core:take(all, ?PROGRESS_BYTES, Full),
             Marks = weft_test_frames:marks(Payload),
             Model#model{in = In, next = Next, out = lists:reverse(Marks, Out)};
         false ->
@@ -100,7 +100,7 @@ step({at_once, Count}, #model{fair = Fair, out = Out} = Model) ->
     end;
 step({take, Room}, #model{fair = Fair0, out = Out} = Model) ->
     Ready = weft_fair_queue_core:ready(Room, Fair0),
-    case weft_fair_queue_core:take(Room, ?LINE_BYTES, Fair0) of
+    case weft_fair_queue_core:take(Room, ?PROGRESS_BYTES, Fair0) of
         {Payload, Bytes, _, Fair} ->
             true = Ready,
             true = Bytes =:= iolist_size(Payload),
@@ -176,7 +176,7 @@ prop_fair_by_bytes() ->
             begin
                 Taken = backlogged(30 * ?MIB, maps:from_list(lists:enumerate(Sizes)), #{}),
                 Bytes = maps:values(Taken),
-                Bound = ?LINE_BYTES + lists:max(Sizes) + 4 * 131072,
+                Bound = ?PROGRESS_BYTES + lists:max(Sizes) + 4 * 131072,
                 ?WHENFAIL(io:format("~p ~p~n", [Sizes, Taken]),
                           lists:max(Bytes) - lists:min(Bytes) =< Bound)
             end).
@@ -192,7 +192,7 @@ backlogged(Bytes, Senders, Classes) ->
 backlogged(Left, _Senders, _Classes, Got, _Full) when Left =< 0 ->
     Got;
 backlogged(Left, Senders, Classes, Got0, {Fair0, Put}) ->
-    {Payload, Bytes, _, Fair} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
+    {Payload, Bytes, _, Fair} = weft_fair_queue_core:take(all, ?PROGRESS_BYTES, Fair0),
     Got = lists:foldl(fun({Key, Size}, Acc) -> maps:update_with(Key, fun(B) -> B + Size end, Acc)
                       end, Got0, senders(Payload)),
     backlogged(Left - Bytes, Senders, Classes, Got, refill(Senders, Classes, Got, {Fair, Put})).
@@ -235,7 +235,7 @@ who_comes_back_at_once_has_paid_for_nothing_test() ->
                           lists:seq(1, 20)),
     {_, Served} = lists:foldl(fun(_, {Fair0, Got}) ->
                                   {Payload, _, _, Fair} =
-                                      weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
+                                      weft_fair_queue_core:take(all, ?PROGRESS_BYTES, Fair0),
                                   case senders(Payload) of
                                       [{1, _}] -> {Frame(1, Fair), [1 | Got]};
                                       [{2, _}] -> {Fair, [2 | Got]}
@@ -267,7 +267,7 @@ classes_of_those_who_wait_test() ->
 control_takes_the_line_test() ->
     Fair0 = lists:foldl(fun(F, Acc) -> add_frame(F, #{2 => control}, Acc) end,
                         weft_fair_queue_core:new(64 * ?MIB), message(1, 4 * ?MIB)),
-    {_, _, _, Fair1} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
+    {_, _, _, Fair1} = weft_fair_queue_core:take(all, ?PROGRESS_BYTES, Fair0),
     Fair = add_frame(weft_test_frames:whole(2, 2, 30000), #{2 => control}, Fair1),
     ?assertMatch([2 | _], first_senders(1, Fair)),
     ?assertMatch([1, 1, 1], first_senders(3, add_frame(weft_test_frames:whole(2, 2, 30000), #{},
@@ -277,11 +277,11 @@ control_takes_the_line_test() ->
 first_senders(0, _Fair) ->
     [];
 first_senders(Count, Fair0) ->
-    {Payload, _, _, Fair} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
+    {Payload, _, _, Fair} = weft_fair_queue_core:take(all, ?PROGRESS_BYTES, Fair0),
     [{Sender, _} | _] = senders(Payload),
     [Sender | first_senders(Count - 1, Fair)].
 
-%% A sender in the middle of a message keeps the line, until it has had LineBytes.
+%% A sender in the middle of a message stays first, until it has had ProgressBytes.
 the_line_is_kept_within_a_message_test() ->
     Fair = lists:foldl(fun(F, Acc) -> add_frame(F, #{}, Acc) end,
                        weft_fair_queue_core:new(64 * ?MIB),
@@ -311,7 +311,7 @@ prop_last_does_not_starve() ->
             end).
 
 bytes_until(Mark, Sizes, Fair0, Put0, Got0, Waited) ->
-    {Payload, Bytes, _, Fair1} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
+    {Payload, Bytes, _, Fair1} = weft_fair_queue_core:take(all, ?PROGRESS_BYTES, Fair0),
     Out = senders(Payload),
     case lists:keymember(Mark, 1, Out) of
         true ->
@@ -335,7 +335,7 @@ express_and_queues_take_turns_test() ->
     ?assert(express_bytes(Fair) < ?MIB + 3 * 66560).
 
 express_bytes(Fair0) ->
-    case weft_fair_queue_core:take(express, ?LINE_BYTES, Fair0) of
+    case weft_fair_queue_core:take(express, ?PROGRESS_BYTES, Fair0) of
         {_, Bytes, _, Fair} -> Bytes + express_bytes(Fair);
         empty -> 0
     end.
@@ -362,7 +362,7 @@ lone(Fair) -> add_frame(weft_test_frames:whole(1000, 1000, 100), #{}, Fair).
 
 skip(Bytes, Fair) when Bytes =< 0 -> Fair;
 skip(Bytes, Fair0) ->
-    {_, Taken, _, Fair} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0),
+    {_, Taken, _, Fair} = weft_fair_queue_core:take(all, ?PROGRESS_BYTES, Fair0),
     skip(Bytes - Taken, Fair).
 
 %% Queues of many senders with little in each travel together.
@@ -371,7 +371,7 @@ small_payloads_travel_together_test() ->
     Fair = lists:foldl(fun(Key, Acc) -> add_frame(weft_test_frames:whole(Key, Key, 500), Classes,
                                                   Acc) end,
                        weft_fair_queue_core:new(?MIB), lists:seq(1, 100)),
-    {Payload, _, _, _} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair),
+    {Payload, _, _, _} = weft_fair_queue_core:take(all, ?PROGRESS_BYTES, Fair),
     ?assert(length(senders(Payload)) > 60).
 
 %% --- pressure ---------------------------------------------------------------------------------
@@ -399,7 +399,7 @@ it_is_full_at_the_bound_test() ->
     Fair = fill_up(weft_fair_queue_core:new(?MIB)),
     ?assert(weft_fair_queue_core:bytes(Fair) >= ?MIB),
     ?assert(weft_fair_queue_core:bytes(Fair) < ?MIB + 20000),
-    {_, _, _, Less} = weft_fair_queue_core:take(all, ?LINE_BYTES, Fair),
+    {_, _, _, Less} = weft_fair_queue_core:take(all, ?PROGRESS_BYTES, Fair),
     ?assertNot(weft_fair_queue_core:full(Less)).
 
 fill_up(Fair) ->
@@ -416,7 +416,7 @@ it_is_full_behind_what_holds_up_all_test() ->
     Held = add_frame(weft_test_frames:ordered(2, 100), #{}, Waiting),
     ?assertNot(weft_fair_queue_core:full(Waiting)),
     ?assert(weft_fair_queue_core:full(Held)),
-    {_, _, _, Free} = weft_fair_queue_core:take(all, ?LINE_BYTES, Held),
+    {_, _, _, Free} = weft_fair_queue_core:take(all, ?PROGRESS_BYTES, Held),
     ?assertNot(weft_fair_queue_core:full(Free)).
 
 %% With nobody waiting small frames need not be looked at; one large frame changes that until it is
@@ -427,7 +427,7 @@ idle_while_nothing_waits_test() ->
     ?assert(weft_fair_queue_core:is_idle(New)),
     Batch = weft_fair_queue_core:add_batch(<<0:800>>, 100, 1, New),
     ?assertNot(weft_fair_queue_core:is_idle(Batch)),
-    {_, 100, frames, Taken} = weft_fair_queue_core:take(all, ?LINE_BYTES, Batch),
+    {_, 100, frames, Taken} = weft_fair_queue_core:take(all, ?PROGRESS_BYTES, Batch),
     ?assert(weft_fair_queue_core:is_idle(Taken)),
     ?assertNot(weft_fair_queue_core:is_idle(add_frame(weft_test_frames:ordered(1, 100), #{}, New))),
     Frames = lists:duplicate(20, weft_test_frames:whole(1, 1, 60000)),
@@ -438,7 +438,7 @@ idle_while_nothing_waits_test() ->
     ?assert(weft_fair_queue_core:is_idle(Told)).
 
 drained(Fair0) ->
-    case weft_fair_queue_core:take(all, ?LINE_BYTES, Fair0) of
+    case weft_fair_queue_core:take(all, ?PROGRESS_BYTES, Fair0) of
         {_, Bytes, _, Fair} -> {Last, More} = drained(Fair), {Last, Bytes + More};
         empty -> {Fair0, 0}
     end.
@@ -469,7 +469,7 @@ fast_while_nobody_waits_test() ->
     ?assert(weft_fair_queue_core:fast(New)),
     Waiting = add_frame(weft_test_frames:whole(1, 1, 17000), #{}, New),
     ?assertNot(weft_fair_queue_core:fast(Waiting)),
-    {_, _, _, Taken} = weft_fair_queue_core:take(all, ?LINE_BYTES, Waiting),
+    {_, _, _, Taken} = weft_fair_queue_core:take(all, ?PROGRESS_BYTES, Waiting),
     ?assert(weft_fair_queue_core:fast(Taken)),
     ?assertNot(weft_fair_queue_core:full(Taken)),
     Batch = weft_fair_queue_core:add_batch(binary:copy(<<0>>, 262144), 262144, 1, New),

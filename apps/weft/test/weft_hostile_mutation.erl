@@ -61,7 +61,7 @@ packet(Target) ->
         7 -> weft_wire:close(Label, lists:nth(rand:uniform(4), [ended, broken, gone, refused]));
         8 -> weft_wire:open(Label, open(Target));
         9 -> weft_wire:data(Label, Sequence, handshake, payload());
-        10 -> weft_wire:data(Label, Sequence + 1, {apart, Sequence, Sequence div 2}, payload());
+        10 -> weft_wire:data(Label, Sequence + 1, {bypass, Sequence, Sequence div 2}, payload());
         _ -> weft_wire:data(Label, Sequence, lists:nth(rand:uniform(2), [frames, frames_ack]),
                             payload())
     end.

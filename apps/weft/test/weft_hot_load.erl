@@ -48,11 +48,17 @@ initial(Pid) ->
         false -> gone
     end.
 
-%% The stream is one element of what the process keeps, and has a core with the same name.
+%% The stream is one element of what the process keeps, and has a core with the same name. That of a
+%% session has an outlet, too.
 set_back(Kept) ->
     list_to_tuple([case Element of
                        {stream, Core, _, _, _, _, _, _, _, _, _} = Stream
                          when element(1, Core) =:= stream -> before(Stream, #{});
+                       {outlet, _, _, Fair, _, _, _, _} = Outlet ->
+                           bypass = element(1, element(6, Fair)),
+                           setelement(4, Outlet, setelement(6, Fair,
+                                                            setelement(1, element(6, Fair),
+                                                                       apart)));
                        _ -> Element
                    end || Element <- tuple_to_list(Kept)]).
 
@@ -68,9 +74,9 @@ before(Stream, Fields) ->
                 maps:get(give_up, Fields, undefined), maps:get(lost_us, Fields, undefined), Resumes,
                 Repairs, LastBreak, undefined}).
 
-out_before({outbound, Window, Last, Acked, Unacked, Unasked, Kept, Later, Asked, Floor, Apart}) ->
+out_before({outbound, Window, Last, Acked, Unacked, Unasked, Kept, Later, Asked, Floor, Bypass}) ->
     {outbound, Window, Last, Acked, Unacked, Unasked, queue:from_list(Kept ++ lists:reverse(Later)),
-     Asked, Floor, Apart}.
+     Asked, Floor, Bypass}.
 
 what(Pid) ->
     case process_info(Pid, registered_name) of

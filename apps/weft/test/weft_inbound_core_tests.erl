@@ -60,10 +60,10 @@ fill(Sequence, In0) when Sequence < 2000 ->
 fill(Sequence, _In) ->
     {no_overflow, Sequence}.
 
-%% --- what travels apart -----------------------------------------------------------------------
+%% --- what bypasses others ---------------------------------------------------------------------
 
-apart(Sequence, After, Floor, In0) ->
-    {Deliveries, Ack, In} = weft_inbound_core:accept(Sequence, {apart, After, Floor},
+bypass(Sequence, After, Floor, In0) ->
+    {Deliveries, Ack, In} = weft_inbound_core:accept(Sequence, {bypass, After, Floor},
                                                      <<Sequence>>, In0),
     {[N || {frames, <<N>>} <- Deliveries], Ack, In}.
 
@@ -72,11 +72,11 @@ in_order(Sequence, In0) ->
     {[N || {frames, <<N>>} <- Deliveries], In}.
 
 %% 1, 3 and 4 have not come.
-what_travels_apart_waits_for_nobody_else_test() ->
-    {[2], false, In1} = apart(2, 0, 0, new()),
-    {[5], false, In2} = apart(5, 2, 0, In1),
+what_bypasses_others_waits_for_nobody_else_test() ->
+    {[2], false, In1} = bypass(2, 0, 0, new()),
+    {[5], false, In2} = bypass(5, 2, 0, In1),
     ?assertEqual(0, weft_inbound_core:received(In2)),
-    ?assertMatch({[], _, In2}, apart(5, 2, 0, In2)),
+    ?assertMatch({[], _, In2}, bypass(5, 2, 0, In2)),
     {[1], In3} = in_order(1, In2),
     ?assertEqual(2, weft_inbound_core:received(In3)),
     {[], In4} = in_order(4, In3),
@@ -85,33 +85,33 @@ what_travels_apart_waits_for_nobody_else_test() ->
     ?assertMatch({[6], _}, in_order(6, In5)).
 
 it_waits_for_the_one_that_it_follows_and_for_its_floor_test() ->
-    {[], false, In1} = apart(5, 4, 0, new()),
-    {[], false, In2} = apart(4, 3, 1, In1),
-    {[3], false, In3} = apart(3, 0, 0, In2),
+    {[], false, In1} = bypass(5, 4, 0, new()),
+    {[], false, In2} = bypass(4, 3, 1, In1),
+    {[3], false, In3} = bypass(3, 0, 0, In2),
     {[1, 4, 5], In4} = in_order(1, In3),
     {[2], In5} = in_order(2, In4),
     ?assertEqual(5, weft_inbound_core:received(In5)).
 
 %% Also if it was to wait for longer.
 at_its_number_it_is_given_out_test() ->
-    {[], false, In1} = apart(3, 2, 2, new()),
+    {[], false, In1} = bypass(3, 2, 2, new()),
     {[], In2} = in_order(2, In1),
     {[1, 2, 3], In3} = in_order(1, In2),
-    ?assertMatch({[4], _, _}, apart(4, 3, 3, In3)).
+    ?assertMatch({[4], _, _}, bypass(4, 3, 3, In3)).
 
 an_acknowledgement_can_be_asked_for_early_test() ->
-    {[_], true, In} = weft_inbound_core:accept(2, {apart_ack, 0, 0}, <<>>, new()),
+    {[_], true, In} = weft_inbound_core:accept(2, {bypass_ack, 0, 0}, <<>>, new()),
     ?assertEqual(0, weft_inbound_core:received(In)).
 
 %% What has been given out takes its place until its number is reached, and no more.
 what_was_given_out_early_is_bounded_too_test() ->
     Large = binary:copy(<<0>>, ?EARLY_MAX),
-    {[_], _, In} = weft_inbound_core:accept(2, {apart, 0, 0}, Large, new()),
-    ?assertMatch({[_], _, _}, weft_inbound_core:accept(3, {apart, 2, 0}, Large, In)),
+    {[_], _, In} = weft_inbound_core:accept(2, {bypass, 0, 0}, Large, new()),
+    ?assertMatch({[_], _, _}, weft_inbound_core:accept(3, {bypass, 2, 0}, Large, In)),
     ?assertMatch({overflow, Count} when Count < 200, give_early(2, new())).
 
 give_early(Sequence, In0) when Sequence < 2000 ->
-    case weft_inbound_core:accept(Sequence, {apart, 0, 0}, <<>>, In0) of
+    case weft_inbound_core:accept(Sequence, {bypass, 0, 0}, <<>>, In0) of
         {[_], false, In} -> give_early(Sequence + 1, In);
         overflow -> {overflow, Sequence}
     end;

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc No lane is forgotten or in two places, whatever comes and goes; what travels apart has a
+%% @doc No lane is forgotten or in two places, whatever comes and goes; what bypasses others has a
 %% lane of its own if there are several.
 -module(weft_lane_turns_tests).
 
@@ -21,18 +21,18 @@ prop_lanes() ->
             end).
 
 step() ->
-    oneof([{send, oneof([in_order, apart]), oneof([?LARGE, ?SMALL]), oneof([free, free, busy])},
+    oneof([{send, oneof([in_order, bypass]), oneof([?LARGE, ?SMALL]), oneof([free, free, busy])},
            {free, range(1, 5)}, {lanes, ?LET(L, non_empty(list(range(1, 5))), lists:usort(L))},
            spare]).
 
 step(Step, State) ->
     {Lanes, Busy, Turns} = Next = done(Step, State),
     Lanes = lists:sort(weft_lane_turns:all(Turns)),
-    true = not weft_lane_turns:can(in_order, Turns) orelse weft_lane_turns:can(apart, Turns),
+    true = not weft_lane_turns:can(in_order, Turns) orelse weft_lane_turns:can(bypass, Turns),
     %% All can be used but for the one that is kept.
     case length(Lanes -- Busy) of
-        0 -> false = weft_lane_turns:can(apart, Turns);
-        1 -> true = weft_lane_turns:can(apart, Turns);
+        0 -> false = weft_lane_turns:can(bypass, Turns);
+        1 -> true = weft_lane_turns:can(bypass, Turns);
         _ -> true = weft_lane_turns:can(in_order, Turns)
     end,
     Next.
@@ -62,28 +62,28 @@ large_payloads_take_turns_and_small_ones_do_not_test() ->
     {Small, _} = sent(3, in_order, ?SMALL, weft_lane_turns:new([a, b, c], [])),
     ?assertEqual([a, a, a], Small).
 
-what_travels_apart_has_its_lane_while_it_is_used_test() ->
-    {[a, a], Kept} = sent(2, apart, ?SMALL, weft_lane_turns:new([a, b, c], [])),
+what_bypasses_others_has_its_lane_while_it_is_used_test() ->
+    {[a, a], Kept} = sent(2, bypass, ?SMALL, weft_lane_turns:new([a, b, c], [])),
     {Others, Next} = sent(4, in_order, ?LARGE, Kept),
     ?assertEqual([b, c, b, c], Others),
-    {[a], Used} = sent(1, apart, ?LARGE, weft_lane_turns:spare(Next)),
+    {[a], Used} = sent(1, bypass, ?LARGE, weft_lane_turns:spare(Next)),
     {_, Again} = sent(1, in_order, ?SMALL, weft_lane_turns:spare(weft_lane_turns:spare(Used))),
     {After, _} = sent(3, in_order, ?LARGE, Again),
     ?assertEqual([a, b, c], lists:sort(After)).
 
 one_lane_is_for_all_test() ->
-    {[a, a], Turns} = sent(2, apart, ?SMALL, weft_lane_turns:new([a], [])),
+    {[a, a], Turns} = sent(2, bypass, ?SMALL, weft_lane_turns:new([a], [])),
     ?assertMatch({[a], _}, sent(1, in_order, ?SMALL, Turns)),
-    {[b], Kept} = sent(1, apart, ?SMALL, weft_lane_turns:new([b, c], [])),
+    {[b], Kept} = sent(1, bypass, ?SMALL, weft_lane_turns:new([b, c], [])),
     {[], [c], Left} = weft_lane_turns:change([b], Kept),
     ?assertMatch({[b], _}, sent(1, in_order, ?SMALL, Left)).
 
 %% Its lane is busy: then any other.
-what_travels_apart_does_not_wait_for_its_lane_test() ->
-    {a, Turns} = weft_lane_turns:lane(apart, weft_lane_turns:new([a, b, c], [])),
+what_bypasses_others_does_not_wait_for_its_lane_test() ->
+    {a, Turns} = weft_lane_turns:lane(bypass, weft_lane_turns:new([a, b, c], [])),
     Busy = weft_lane_turns:sent(a, ?SMALL, busy, Turns),
-    ?assertMatch({[b], _}, sent(1, apart, ?SMALL, Busy)),
-    ?assertMatch({[a], _}, sent(1, apart, ?SMALL, weft_lane_turns:free(a, Busy))).
+    ?assertMatch({[b], _}, sent(1, bypass, ?SMALL, Busy)),
+    ?assertMatch({[a], _}, sent(1, bypass, ?SMALL, weft_lane_turns:free(a, Busy))).
 
 sent(0, _Order, _Bytes, Turns) ->
     {[], Turns};
@@ -93,13 +93,13 @@ sent(Count, Order, Bytes, Turns0) ->
     {[Lane | Lanes], Turns}.
 
 %% What the window allows, while there is a lane for it; beside what is repeated, and on the kept
-%% lane alone, only what travels apart.
+%% lane alone, only what bypasses others.
 room_is_that_of_the_window_and_the_lanes_test() ->
     Idle = weft_lane_turns:new([a, b], []),
-    {b, Kept} = weft_lane_turns:lane(apart, weft_lane_turns:new([b], [a])),
+    {b, Kept} = weft_lane_turns:lane(bypass, weft_lane_turns:new([b], [a])),
     Busy = weft_lane_turns:new([], [a, b]),
     [?assertEqual(Room, weft_lane_turns:room(Room, false, Idle))
-     || Room <- [all, express, apart, none]],
-    ?assertEqual([apart, none], [weft_lane_turns:room(Room, true, Idle) || Room <- [all, none]]),
-    ?assertEqual([apart, none], [weft_lane_turns:room(Room, false, Kept) || Room <- [all, none]]),
+     || Room <- [all, express, bypass, none]],
+    ?assertEqual([bypass, none], [weft_lane_turns:room(Room, true, Idle) || Room <- [all, none]]),
+    ?assertEqual([bypass, none], [weft_lane_turns:room(Room, false, Kept) || Room <- [all, none]]),
     ?assertEqual(none, weft_lane_turns:room(all, false, Busy)).

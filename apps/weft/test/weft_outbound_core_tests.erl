@@ -191,28 +191,40 @@ an_acknowledgement_that_was_under_way_is_no_round_trip_test() ->
     ?assertMatch(#{round_trip_us := 20000}, weft_outbound_core:window(Smaller)),
     ?assertMatch(#{round_trip_us := 20000}, weft_outbound_core:window(All)).
 
-%% --- what travels apart -----------------------------------------------------------------------
+%% --- what bypasses others ---------------------------------------------------------------------
 
 %% Each sender in its own order; behind all that has a number where that is said, and for ever
 %% behind what has changed the atoms.
-what_travels_apart_names_what_it_is_behind_test() ->
-    Orders = [frames, {apart, 7, all}, frames, {apart, 7, last}, {apart, 8, all}, {apart, 8, last},
-              defines, {apart, 7, last}, {apart, 8, defines}, {apart, 7, last}],
+what_bypasses_others_names_what_it_is_behind_test() ->
+    Orders = [frames, {bypass, 7, all}, frames, {bypass, 7, last}, {bypass, 8, all},
+              {bypass, 8, last}, defines, {bypass, 7, last}, {bypass, 8, defines},
+              {bypass, 7, last}],
     {_, Kinds} = lists:foldl(fun(Order, {Out0, Acc}) ->
                                      {{_, Kind, _, _}, Out} =
                                          weft_outbound_core:push(Order, <<>>, 0, 0, Out0),
                                      {Out, [Kind | Acc]}
                              end, {weft_outbound_core:new(100000, 100000), []}, Orders),
-    ?assertEqual([frames, {apart, 0, 1}, frames, {apart, 2, 0}, {apart, 0, 4}, {apart, 5, 0},
-                  frames, {apart, 4, 7}, {apart, 0, 8}, {apart, 8, 9}], lists:reverse(Kinds)).
+    ?assertEqual([frames, {bypass, 0, 1}, frames, {bypass, 2, 0}, {bypass, 0, 4}, {bypass, 5, 0},
+                  frames, {bypass, 4, 7}, {bypass, 0, 8}, {bypass, 8, 9}], lists:reverse(Kinds)).
 
 it_may_go_beyond_the_window_and_what_is_in_a_hurry_test() ->
     Room = fun(Bytes) -> weft_outbound_core:room(pushed(1, Bytes), express) end,
-    ?assertEqual([all, express, express, apart, apart, none],
+    ?assertEqual([all, express, express, bypass, bypass, none],
                  [Room(Bytes) || Bytes <- [100, ?WINDOW, 1048576, 1048576 + ?WINDOW, 2097152,
                                            2097152 + ?WINDOW]]).
 
 the_last_one_asks_when_it_is_repeated_test() ->
-    {_, Out} = weft_outbound_core:push({apart, 7, all}, <<>>, 0, 0, pushed(1, 10)),
-    ?assertMatch({ok, [{2, {apart_ack, 0, 1}, _, _}, {1, frames, _, _}], _},
+    {_, Out} = weft_outbound_core:push({bypass, 7, all}, <<>>, 0, 0, pushed(1, 10)),
+    ?assertMatch({ok, [{2, {bypass_ack, 0, 1}, _, _}, {1, frames, _, _}], _},
                  weft_outbound_core:resume(0, Out)).
+
+%% In the version before they were said to travel apart.
+those_that_the_version_before_kept_are_repeated_test() ->
+    {_, Out0} = weft_outbound_core:push({bypass, 7, all}, <<>>, 0, 0, pushed(63, 10)),
+    {_, Out} = weft_outbound_core:push({bypass, 7, last}, <<>>, 0, 0, Out0),
+    Kinds = #{bypass => apart, bypass_ack => apart_ack},
+    Before = setelement(8, Out, [setelement(2, Item, setelement(1, Kind, map_get(How, Kinds)))
+                                 || {_, {How, _, _} = Kind, _, _} = Item <- element(8, Out)]),
+    ?assertMatch([{65, {apart, 64, 0}, _, _}, {64, {apart_ack, 0, 63}, _, _}], element(8, Before)),
+    {ok, Repeated, _} = weft_outbound_core:resume(63, weft_outbound_core:code_change(Before)),
+    ?assertMatch([{64, {bypass_ack, 0, 63}, _, _}, {65, {bypass_ack, 64, 0}, _, _}], Repeated).

@@ -167,8 +167,8 @@ a_stream_that_waits_is_not_at_rest() ->
     {ok, Found} = found_again(2, 0, broken(Pushed)),
     ?assertEqual([false, false, false], [weft_stream:rest(S) || S <- [Pushed, Broken, Found]]),
     %% A lane is reserved for what may overtake others, until it was not used for a while.
-    Apart = weft_stream:push({apart, key, last}, [<<1>>], 1, stream([1, 2])),
-    {ok, Acked} = weft_stream:handle({weft_ack, 1}, Apart),
+    Bypass = weft_stream:push({bypass, key, last}, [<<1>>], 1, stream([1, 2])),
+    {ok, Acked} = weft_stream:handle({weft_ack, 1}, Bypass),
     Once = weft_stream:spare(Acked),
     ?assertEqual([false, false, true], [weft_stream:rest(S) || S <- [Acked, Once,
                                                                      weft_stream:spare(Once)]]).

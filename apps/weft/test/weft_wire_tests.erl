@@ -50,9 +50,9 @@ prop_truncated() ->
             end).
 
 %% It would wait for itself.
-what_travels_apart_is_behind_what_comes_before_it_test_() ->
+what_bypasses_others_is_behind_what_comes_before_it_test_() ->
     [?_assertMatch({unknown, _},
-                   weft_wire:decode(encoded({data, 1, 7, {apart, After, Floor}, <<>>})))
+                   weft_wire:decode(encoded({data, 1, 7, {bypass, After, Floor}, <<>>})))
      || {After, Floor} <- [{7, 0}, {0, 7}, {8, 8}]].
 
 has_payload(Packet) -> lists:member(element(1, Packet), [data, control]).
@@ -103,7 +103,7 @@ is_packet({close, Label, Reason}, _) -> is_label(Label) andalso lists:member(Rea
 is_packet(_, _) -> false.
 
 is_kind({Kind, After, Floor}, Sequence) ->
-    lists:member(Kind, [apart, apart_ack]) andalso After < Sequence andalso Floor < Sequence;
+    lists:member(Kind, [bypass, bypass_ack]) andalso After < Sequence andalso Floor < Sequence;
 is_kind(Kind, _Sequence) ->
     lists:member(Kind, [handshake, frames, frames_ack, part, part_ack]).
 
@@ -120,12 +120,12 @@ packet() ->
 labelled() ->
     oneof([{data, label(), sequence(),
             oneof([handshake, frames, frames_ack, part, part_ack]), binary()},
-           apart(), {ack, label(), sequence()}, {tick, label()}, {accept, label(), sequence()},
+           bypass(), {ack, label(), sequence()}, {tick, label()}, {accept, label(), sequence()},
            {incarnation, label(), sequence()},
            {close, label(), oneof(?REASONS)}, {open, label(), open()}]).
 
-apart() ->
-    ?LET({Sequence, Kind}, {?SUCHTHAT(S, sequence(), S > 0), oneof([apart, apart_ack])},
+bypass() ->
+    ?LET({Sequence, Kind}, {?SUCHTHAT(S, sequence(), S > 0), oneof([bypass, bypass_ack])},
          {data, label(), Sequence, {Kind, range(0, Sequence - 1), range(0, Sequence - 1)},
           binary()}).
 

@@ -18,7 +18,7 @@
 -define(RUN_EVERY_MS, 10).
 -define(FETCH_FRAMES, 500).
 -define(FETCH_BYTES, 2097152).
--define(LINE_WINDOWS, 16).
+-define(PROGRESS_WINDOWS, 16).
 -define(SETUP_MS, 7000).
 
 -record(session, {id :: weft_sessions:id(),
@@ -174,8 +174,8 @@ at_once(NowMs, #session{stream = Stream0, fair = Fair, classes = Classes,
 
 send_next(NowMs, #session{stream = Stream0, fair = Fair0} = Session) ->
     Room = weft_sim_stream:room(Stream0),
-    LineBytes = ?LINE_WINDOWS * weft_sim_stream:window_bytes(Stream0),
-    case Room =/= none andalso weft_fair_queue_core:take(Room, LineBytes, Fair0) of
+    ProgressBytes = ?PROGRESS_WINDOWS * weft_sim_stream:window_bytes(Stream0),
+    case Room =/= none andalso weft_fair_queue_core:take(Room, ProgressBytes, Fair0) of
         {Payload, Bytes, Order, Fair} ->
             {Effects, Stream} = weft_sim_stream:push(Order, Payload, Bytes, NowMs, Stream0),
             {Effects, apply_effects(Session#session{stream = Stream, fair = Fair})};

@@ -4,11 +4,11 @@
 %% The VM has one queue for all senders of a connection, and stops them all when it is long. So its
 %% frames are fetched at once and wait here:
 %%   express   one FIFO for small frames of senders that have nothing else waiting. Several frames
-%%             make one payload. It is served before the queues, but takes turns with `apart',
+%%             make one payload. It is served before the queues, but takes turns with `bypass',
 %%             payload by payload.
 %%   queues    one for each sender that has large frames, or more small ones than its share while
 %%             the express FIFO is long. They take turns by bytes (`weft_sender_queues').
-%%   apart     one FIFO for each pinned sender (not of the class bulk) that has little waiting, all
+%%   bypass    one FIFO for each pinned sender (not of the class bulk) that has little waiting, all
 %%             of it small. These are sent as bypass payloads: the receiver may deliver them before
 %%             earlier payloads of other senders (`weft_bypass_queue').
 %% If the queue of a sender is over its share, this sender alone is to be suspended, until half of
@@ -29,7 +29,7 @@
 -module(weft_fair_queue_core).
 
 -export([new/1, fast/1, is_idle/1, small_bytes/0, batch_bytes/0, add_batch/4, add/4, repinned/3,
-         ready/2, take/3, effects/1, full/1, bytes/1, info/1]).
+         ready/2, take/3, effects/1, full/1, bytes/1, info/1, code_change/1]).
 -export_type([state/0, class/0, classes/0, frame/0, room/0, order/0, effect/0]).
 
 %% On the way of each message: not calls.
@@ -56,9 +56,9 @@
 %% Senders that are pinned.
 -type classes() :: #{weft_frame:key() => class()}.
 %% What may go out: all, only what is urgent, or only bypass payloads.
--type room() :: all | express | apart.
+-type room() :: all | express | bypass.
 %% How a payload is sent: in order (`defines': it changes the atoms that the peer knows), or bypass.
--type order() :: frames | defines | {apart, weft_frame:key(), weft_bypass_queue:behind()}.
+-type order() :: frames | defines | {bypass, weft_frame:key(), weft_bypass_queue:behind()}.
 -type effect() :: {suspend | resume, weft_frame:key()}.
 -type frame() :: weft_sender_queues:frame().
 
@@ -66,10 +66,10 @@
                bytes = 0 :: non_neg_integer(),
                express = weft_payload_fifo:new(?EXPRESS_BYTES) :: weft_payload_fifo:fifo(),
                run_bytes = 0 :: non_neg_integer(),
-               apart = weft_bypass_queue:new() :: weft_bypass_queue:apart(),
-               apart_run_bytes = 0 :: non_neg_integer(),
+               bypass = weft_bypass_queue:new() :: weft_bypass_queue:bypass(),
+               bypass_run_bytes = 0 :: non_neg_integer(),
                %% No bypass payload before so many express payloads are out.
-               apart_behind = 0 :: non_neg_integer(),
+               bypass_behind = 0 :: non_neg_integer(),
                queues :: weft_sender_queues:queues(),
                fragments = weft_fragment_senders:new() :: weft_fragment_senders:fragments(),
                atoms = weft_atom_cache:new() :: weft_atom_cache:cache(),
@@ -88,8 +88,8 @@ new(BytesMax) ->
 
 %% @doc May small frames go in by `add_batch/4'?
 -spec fast(state()) -> boolean().
-fast(#fair{queues = Queues, apart = Apart}) ->
-    weft_sender_queues:count(Queues) =:= 0 andalso weft_bypass_queue:is_empty(Apart).
+fast(#fair{queues = Queues, bypass = Bypass}) ->
+    weft_sender_queues:count(Queues) =:= 0 andalso weft_bypass_queue:is_empty(Bypass).
 
 %% @doc Is there nothing that a batch of small frames would have to wait for? Then it may be the
 %% next payload, sent in order, without `add_batch/4' and `take/3', under the same conditions. Both
@@ -129,14 +129,14 @@ add(Size, Data, Classes, #fair{bytes = Bytes, atoms = Atoms0} = Fair0) ->
 %% @doc The set of pinned senders has changed. Earlier frames of those that are new in it may be in
 %% express payloads.
 -spec repinned(Before :: classes(), classes(), state()) -> state().
-repinned(Before, Classes, #fair{apart = Apart, queues = Queues} = Fair) ->
+repinned(Before, Classes, #fair{bypass = Bypass, queues = Queues} = Fair) ->
     Still = [Key || {Key, Class} <- maps:to_list(Classes), Class =/= bulk,
                     maps:get(Key, Before, bulk) =/= bulk],
-    behind_express(Fair#fair{apart = weft_bypass_queue:keep(Still, Apart),
+    behind_express(Fair#fair{bypass = weft_bypass_queue:keep(Still, Bypass),
                              queues = weft_sender_queues:classes(Classes, Queues)}).
 
 behind_express(#fair{express = Express} = Fair) ->
-    Fair#fair{apart_behind = weft_payload_fifo:begun(Express)}.
+    Fair#fair{bypass_behind = weft_payload_fifo:begun(Express)}.
 
 sender({whole, Sender}, Fair) ->
     {Sender, whole, Fair};
@@ -163,12 +163,12 @@ place({_, _, Sender, _, _, _} = Frame, #fair{held = Held, ready = Ready} = Fair)
         false -> await(Fair#fair{held = queue:in(Frame, Held), hold_all = Sender =:= ordered})
     end.
 
-place_known({_, _, Key, Class, _, _} = Frame, #fair{queues = Queues, apart = Apart} = Fair0) ->
+place_known({_, _, Key, Class, _, _} = Frame, #fair{queues = Queues, bypass = Bypass} = Fair0) ->
     case weft_sender_queues:holds(Key, Queues) of
         true ->
             queued(weft_sender_queues:add(Frame, Queues), Fair0);
         false ->
-            case is_bypass_class(Class) orelse weft_bypass_queue:holds(Key, Apart) of
+            case is_bypass_class(Class) orelse weft_bypass_queue:holds(Key, Bypass) of
                 true -> place_pinned(Frame, Fair0);
                 false -> place_other(Frame, Fair0)
             end
@@ -187,9 +187,9 @@ place_other(Frame, Fair0) ->
         {false, Fair} -> begin_queue(Frame, Fair)
     end.
 
-place_pinned(Frame, #fair{apart = Apart0} = Fair) ->
-    case weft_bypass_queue:place(Frame, Apart0) of
-        {ok, Apart} -> Fair#fair{apart = Apart};
+place_pinned(Frame, #fair{bypass = Bypass0} = Fair) ->
+    case weft_bypass_queue:place(Frame, Bypass0) of
+        {ok, Bypass} -> Fair#fair{bypass = Bypass};
         no -> begin_queue(Frame, Fair)
     end.
 
@@ -210,10 +210,10 @@ is_express({Size, _, Key, _, _, _}, #fair{express = Express, watched = Watched} 
 watch(Key, Bytes, Watched) when map_size(Watched) >= ?WATCHED_MAX -> #{Key => Bytes};
 watch(Key, Bytes, Watched) -> Watched#{Key => Bytes}.
 
-%% Begins with the frames of the sender that wait in `apart'.
+%% Begins with the frames of the sender that wait in `bypass'.
 begin_queue({_, _, Key, Class, _, _} = Frame,
-            #fair{express = Express, queues = Queues, apart = Apart0} = Fair) ->
-    {Waiting, Apart} = weft_bypass_queue:remove(Key, Apart0),
+            #fair{express = Express, queues = Queues, bypass = Bypass0} = Fair) ->
+    {Waiting, Bypass} = weft_bypass_queue:remove(Key, Bypass0),
     Fifo = case Waiting of
                none -> weft_payload_fifo:new(?LARGE_BYTES);
                _ -> Waiting
@@ -221,17 +221,17 @@ begin_queue({_, _, Key, Class, _, _} = Frame,
     Behind = weft_payload_fifo:begun(Express),
     queued(weft_sender_queues:start(Key, Class, weft_sender_queues:append(Frame, Fifo), Behind,
                                     Queues),
-           Fair#fair{apart = Apart}).
+           Fair#fair{bypass = Bypass}).
 
 %% --- frames that wait for all -----------------------------------------------------------------
 
 %% If nothing is awaited yet: all frames held up to the first `ordered' one, and this one too, wait
-%% for what the queues and `apart' hold now.
-await(#fair{ready = [], queues = Queues, apart = Apart, held = Held0} = Fair) ->
+%% for what the queues and `bypass' hold now.
+await(#fair{ready = [], queues = Queues, bypass = Bypass, held = Held0} = Fair) ->
     {Ready, Held} = unknown_senders(Held0, []),
     Begun = weft_sender_queues:begun(Queues),
     Fair#fair{ready = Ready, held = Held,
-              targets = maps:merge(Begun, weft_bypass_queue:begun(Apart))};
+              targets = maps:merge(Begun, weft_bypass_queue:begun(Bypass))};
 await(Fair) ->
     Fair.
 
@@ -267,8 +267,8 @@ released(Fair, _Left) ->
     Fair.
 
 %% Everything that comes later has to wait for the express payloads that there are.
-all_behind_express(#fair{apart = Apart} = Fair) ->
-    behind_express(Fair#fair{apart = weft_bypass_queue:keep([], Apart)}).
+all_behind_express(#fair{bypass = Bypass} = Fair) ->
+    behind_express(Fair#fair{bypass = weft_bypass_queue:keep([], Bypass)}).
 
 release_held(#fair{held = Held} = Fair) ->
     case queue:peek(Held) of
@@ -294,7 +294,7 @@ take(Room, ProgressBytes, Fair) ->
     case next(Room, Fair) of
         express -> in_order(Fair, take_express(Fair));
         queue -> in_order(Fair, take_queue(ProgressBytes, Fair));
-        apart -> take_apart(Fair);
+        bypass -> take_bypass(Fair);
         none -> empty
     end.
 
@@ -314,10 +314,10 @@ next(Room, #fair{queues = Queues, run_bytes = Run} = Fair) ->
 run_bytes_max(all) -> ?RUN_BYTES;
 run_bytes_max(_Beyond) -> ?RUN_BEYOND_BYTES.
 
-next_small(Room, #fair{apart_run_bytes = Run, express = Express, queues = Queues} = Fair) ->
-    IsExpress = Room =/= apart andalso weft_payload_fifo:bytes(Express) > 0,
-    case is_apart(Fair) of
-        true when Run < ?RUN_BYTES; not IsExpress -> apart;
+next_small(Room, #fair{bypass_run_bytes = Run, express = Express, queues = Queues} = Fair) ->
+    IsExpress = Room =/= bypass andalso weft_payload_fifo:bytes(Express) > 0,
+    case can_bypass(Fair) of
+        true when Run < ?RUN_BYTES; not IsExpress -> bypass;
         _ when IsExpress -> express;
         _ ->
             case Room =:= all andalso weft_sender_queues:count(Queues) > 0 of
@@ -326,18 +326,18 @@ next_small(Room, #fair{apart_run_bytes = Run, express = Express, queues = Queues
             end
     end.
 
-is_apart(#fair{apart = Apart, apart_behind = Behind, express = Express}) ->
-    not weft_bypass_queue:is_empty(Apart) andalso weft_payload_fifo:taken(Express) >= Behind.
+can_bypass(#fair{bypass = Bypass, bypass_behind = Behind, express = Express}) ->
+    not weft_bypass_queue:is_empty(Bypass) andalso weft_payload_fifo:taken(Express) >= Behind.
 
-take_apart(#fair{apart = Apart0, bytes = Bytes, run_bytes = Run,
-                 apart_run_bytes = ApartRun} = Fair0) ->
-    {Key, Taken, {Payload, Size, _, Stamps}, Apart1} = weft_bypass_queue:take(Apart0),
+take_bypass(#fair{bypass = Bypass0, bytes = Bytes, run_bytes = Run,
+                  bypass_run_bytes = BypassRun} = Fair0) ->
+    {Key, Taken, {Payload, Size, _, Stamps}, Bypass1} = weft_bypass_queue:take(Bypass0),
     {Mended, MendedSize, Fair} =
         mended(Payload, Size, Stamps,
                Fair0#fair{bytes = Bytes - Size, run_bytes = Run + Size,
-                          apart_run_bytes = ApartRun + Size}),
-    {Behind, Apart} = weft_bypass_queue:behind(Key, defines(Fair0, Fair), Apart1),
-    {Mended, MendedSize, {apart, Key, Behind}, reached(Key, Taken, Fair#fair{apart = Apart})}.
+                          bypass_run_bytes = BypassRun + Size}),
+    {Behind, Bypass} = weft_bypass_queue:behind(Key, defines(Fair0, Fair), Bypass1),
+    {Mended, MendedSize, {bypass, Key, Behind}, reached(Key, Taken, Fair#fair{bypass = Bypass})}.
 
 take_express(#fair{express = Express0, bytes = Bytes, run_bytes = Run} = Fair) ->
     {{Payload, Size, _, Stamps}, Express} = weft_payload_fifo:take(Express0),
@@ -347,7 +347,7 @@ take_express(#fair{express = Express0, bytes = Bytes, run_bytes = Run} = Fair) -
               end,
     mended(Payload, Size, Stamps,
            Fair#fair{express = Express, bytes = Bytes - Size, run_bytes = Run + Size,
-                     apart_run_bytes = 0, watched = Watched}).
+                     bypass_run_bytes = 0, watched = Watched}).
 
 mended(Payload0, Bytes0, Stamps, #fair{atoms = Atoms0} = Fair) ->
     {Payload, Bytes, Atoms} = weft_atom_cache:sent(Payload0, Bytes0, Stamps, Atoms0),
@@ -416,3 +416,8 @@ bytes(#fair{bytes = Bytes}) -> Bytes.
 -spec info(state()) -> #{queued_bytes | queues | suspended => non_neg_integer()}.
 info(#fair{bytes = Bytes, queues = Queues}) ->
     (weft_sender_queues:info(Queues))#{queued_bytes => Bytes}.
+
+%% @doc The state as this version keeps it.
+-spec code_change(state()) -> state().
+code_change(#fair{bypass = Bypass} = Fair) ->
+    Fair#fair{bypass = weft_bypass_queue:code_change(Bypass)}.

@@ -15,7 +15,7 @@
 -module(weft_outlet).
 
 -export([new/1, connected/2, more/1, at_once/1, to_fetch/1, fetch/1, ready/2, take/3, may_suspend/2,
-         queued_bytes/1, info/1]).
+         queued_bytes/1, info/1, code_change/1]).
 -export([ask/3]).
 -export_type([outlet/0]).
 
@@ -165,10 +165,10 @@ ready(none, _Outlet) -> false;
 ready(Room, #outlet{fair = Fair}) -> weft_fair_queue_core:ready(Room, Fair).
 
 %% @doc The next payload (see `weft_fair_queue_core:take/3').
--spec take(weft_fair_queue_core:room(), LineBytes :: pos_integer(), outlet()) ->
+-spec take(weft_fair_queue_core:room(), ProgressBytes :: pos_integer(), outlet()) ->
           {iodata(), Bytes :: pos_integer(), weft_fair_queue_core:order(), outlet()} | empty.
-take(Room, LineBytes, #outlet{fair = Fair0} = Outlet) ->
-    case weft_fair_queue_core:take(Room, LineBytes, Fair0) of
+take(Room, ProgressBytes, #outlet{fair = Fair0} = Outlet) ->
+    case weft_fair_queue_core:take(Room, ProgressBytes, Fair0) of
         {Payload, Bytes, Order, Fair} ->
             {Payload, Bytes, Order, apply_effects(Outlet#outlet{fair = Fair})};
         empty -> empty
@@ -239,3 +239,8 @@ queued_bytes(#outlet{fair = Fair}) -> weft_fair_queue_core:bytes(Fair).
 %% @doc Bytes and senders that wait.
 -spec info(outlet()) -> map().
 info(#outlet{fair = Fair}) -> weft_fair_queue_core:info(Fair).
+
+%% @doc The outlet as this version keeps it; to be called by its process when that changes code.
+-spec code_change(outlet()) -> outlet().
+code_change(#outlet{fair = Fair} = Outlet) ->
+    Outlet#outlet{fair = weft_fair_queue_core:code_change(Fair)}.

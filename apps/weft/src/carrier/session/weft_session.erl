@@ -20,7 +20,7 @@
 -compile({inline, [at_once/2]}).
 
 %% How many windows a message in progress may take before other senders have their turn.
--define(LINE_WINDOWS, 16).
+-define(PROGRESS_WINDOWS, 16).
 
 %% What goes out at a disconnect, at most.
 -define(LAST_PACKETS, 10000).
@@ -194,8 +194,9 @@ handle_cast(Request, Session) ->
     next(Session).
 
 %% @private
-code_change(_Version, #session{stream = Stream} = Session, _Extra) ->
-    {ok, Session#session{stream = weft_stream:code_change(Stream)}}.
+code_change(_Version, #session{stream = Stream, outlet = Outlet} = Session, _Extra) ->
+    {ok, Session#session{stream = weft_stream:code_change(Stream),
+                         outlet = weft_outlet:code_change(Outlet)}}.
 
 %% The VM has a handle for the connection: from now on this process fetches and delivers its frames.
 connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet} = Session) ->
@@ -379,7 +380,7 @@ send_next(#session{stream = Stream} = Session) ->
 send_next(none, Session) ->
     Session;
 send_next(Room, #session{stream = Stream, outlet = Outlet0} = Session) ->
-    case weft_outlet:take(Room, ?LINE_WINDOWS * weft_stream:window_bytes(Stream), Outlet0) of
+    case weft_outlet:take(Room, ?PROGRESS_WINDOWS * weft_stream:window_bytes(Stream), Outlet0) of
         {Payload, Bytes, Order, Outlet} ->
             Session#session{outlet = Outlet,
                             stream = weft_stream:push(Order, Payload, Bytes, Stream)};

@@ -82,7 +82,7 @@ take(#inbound{received = Received, early = Early, early_bytes = Bytes} = State, 
 
 %% --- bypass payloads --------------------------------------------------------------------------
 
-waits(Sequence, {Apart, After, Floor}, State) when Apart =:= apart; Apart =:= apart_ack ->
+waits(Sequence, {Bypass, After, Floor}, State) when Bypass =:= bypass; Bypass =:= bypass_ack ->
     #inbound{received = Received, early = Early, following = Following, rising = Rising} = State,
     case After =< Received orelse maps:get(After, Early, missing) =:= given of
         true -> State#inbound{rising = gb_sets:add({Floor, Sequence}, Rising)};
@@ -138,7 +138,7 @@ received(#inbound{received = Received}) -> Received.
 
 asks(frames_ack) -> true;
 asks(part_ack) -> true;
-asks({apart_ack, _After, _Floor}) -> true;
+asks({bypass_ack, _After, _Floor}) -> true;
 asks(_) -> false.
 
 delivery(handshake, Payload) -> {handshake, Payload};

@@ -16,7 +16,7 @@
 %% Payloads from this size on are spread over the lanes.
 -define(STRIPE_BYTES, 16384).
 
--type order() :: in_order | apart.
+-type order() :: in_order | bypass.
 -record(turns, {idle :: [Lane :: term()],
                 busy = [] :: [Lane :: term()],
                 kept = none :: none | {ready | busy, Lane :: term()},
@@ -34,12 +34,12 @@ all(#turns{idle = Idle, busy = Busy, kept = {_, Lane}}) -> Idle ++ Busy ++ [Lane
 %% @doc Is there a lane that is not busy?
 -spec can(order(), turns(_)) -> boolean().
 can(_Order, #turns{idle = [_ | _]}) -> true;
-can(apart, #turns{kept = {ready, _}}) -> true;
+can(bypass, #turns{kept = {ready, _}}) -> true;
 can(_Order, _Turns) -> false.
 
 %% @doc Whether a payload of that kind is sent in order or as a bypass payload.
 -spec order(weft_wire:payload_kind() | weft_fair_queue_core:order()) -> order().
-order({_, _, _}) -> apart;
+order({_, _, _}) -> bypass;
 order(_Kind) -> in_order.
 
 %% @doc What may be sent now, if the window has that room: payloads that are repeated go before all
@@ -49,8 +49,8 @@ order(_Kind) -> in_order.
 room(none, _Repeats, _Turns) -> none;
 room(Window, false, #turns{idle = [_ | _]}) -> Window;
 room(_Window, _Repeats, Turns) ->
-    case can(apart, Turns) of
-        true -> apart;
+    case can(bypass, Turns) of
+        true -> bypass;
         false -> none
     end.
 
@@ -58,12 +58,12 @@ room(_Window, _Repeats, Turns) ->
 -spec lane(order(), turns(Lane)) -> {Lane, turns(Lane)} | none.
 lane(in_order, #turns{idle = [Lane | _]} = Turns) ->
     {Lane, Turns};
-lane(apart, #turns{kept = {ready, Lane}} = Turns) ->
+lane(bypass, #turns{kept = {ready, Lane}} = Turns) ->
     {Lane, Turns#turns{is_used = true}};
-lane(apart, #turns{kept = none, idle = [Lane | Idle], busy = Busy} = Turns)
+lane(bypass, #turns{kept = none, idle = [Lane | Idle], busy = Busy} = Turns)
   when Idle =/= []; Busy =/= [] ->
     {Lane, Turns#turns{idle = Idle, kept = {ready, Lane}, is_used = true}};
-lane(apart, #turns{idle = [Lane | _]} = Turns) ->
+lane(bypass, #turns{idle = [Lane | _]} = Turns) ->
     {Lane, Turns};
 lane(_Order, _Turns) ->
     none.

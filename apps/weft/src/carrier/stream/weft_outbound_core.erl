@@ -15,7 +15,7 @@
 -module(weft_outbound_core).
 
 -export([new/2, lanes/2, room/1, room/2, push/5, acked/3, resume/2, is_acked/1, unacked_bytes/1,
-         window_bytes/1, window/1, code_change/1]).
+         window_bytes/1, window/1, code_change/1, items/1]).
 -export_type([state/0, item/0]).
 
 %% On the way of each message: not calls.
@@ -28,7 +28,7 @@
 %% How far express payloads may exceed the window.
 -define(BEYOND_BYTES, 1048576).
 %% And how far bypass payloads may.
--define(APART_BEYOND_BYTES, 2097152).
+-define(BYPASS_BEYOND_BYTES, 2097152).
 %% For so many senders the last bypass payload is remembered; then those are forgotten that the peer
 %% has acknowledged.
 -define(SENDERS_MAX, 8192).
@@ -44,7 +44,7 @@
                    later = [] :: [item()],
                    asked = queue:new() :: queue:queue({weft_wire:sequence(), AtUs :: integer()}),
                    floor = 0 :: weft_wire:sequence(),
-                   apart = #{} :: #{weft_frame:key() => weft_wire:sequence()}}).
+                   bypass = #{} :: #{weft_frame:key() => weft_wire:sequence()}}).
 -opaque state() :: #outbound{}.
 -type item() :: {weft_wire:sequence(), weft_wire:payload_kind(), iodata(),
                  Bytes :: non_neg_integer()}.
@@ -65,29 +65,29 @@ room(#outbound{unacked_bytes = Unacked, window = Window}) ->
     Unacked < weft_window_core:bytes(Window).
 
 %% @doc What may be pushed: all, only what is urgent, only bypass payloads, or nothing.
--spec room(state(), Beyond :: express) -> all | express | apart | none.
+-spec room(state(), Beyond :: express) -> all | express | bypass | none.
 room(#outbound{unacked_bytes = Unacked, window = Window}, express) ->
     Bytes = weft_window_core:bytes(Window),
     if
         Unacked < Bytes -> all;
         Unacked < Bytes + ?BEYOND_BYTES -> express;
-        Unacked < Bytes + ?APART_BEYOND_BYTES -> apart;
+        Unacked < Bytes + ?BYPASS_BEYOND_BYTES -> bypass;
         true -> none
     end.
 
 %% @doc Numbers and keeps a payload. The item to send says whether it asks for an acknowledgement.
 -spec push(handshake | part | weft_fair_queue_core:order(), iodata(), non_neg_integer(),
            NowUs :: integer(), state()) -> {item(), state()}.
-push({apart, Key, Behind}, Payload, Bytes, NowUs, State) ->
+push({bypass, Key, Behind}, Payload, Bytes, NowUs, State) ->
     {After, Floor} = behind(Behind, Key, State),
-    push_kind({apart, After, Floor}, Payload, Bytes, NowUs,
+    push_kind({bypass, After, Floor}, Payload, Bytes, NowUs,
               followed(Key, defined(Behind, State)));
 push(defines, Payload, Bytes, NowUs, State) ->
     push_kind(frames, Payload, Bytes, NowUs, defined(defines, State));
 push(Kind, Payload, Bytes, NowUs, State) ->
     push_kind(Kind, Payload, Bytes, NowUs, State).
 
-behind(last, Key, #outbound{apart = Apart, floor = Floor}) -> {maps:get(Key, Apart, 0), Floor};
+behind(last, Key, #outbound{bypass = Bypass, floor = Floor}) -> {maps:get(Key, Bypass, 0), Floor};
 behind(_All, _Key, #outbound{last = Last}) -> {0, Last}.
 
 %% All bypass payloads that are sent later have to wait for the payload that is about to be
@@ -97,12 +97,12 @@ defined(_Behind, State) -> State.
 
 %% The payload that is about to be numbered is the last one of its sender. One that the peer has
 %% acknowledged need not be remembered, because it has been delivered.
-followed(Key, #outbound{apart = Apart0, last = Last, acked = Acked} = State) ->
-    Apart = case map_size(Apart0) >= ?SENDERS_MAX of
-                true -> maps:filter(fun(_, Sequence) -> Sequence > Acked end, Apart0);
-                false -> Apart0
-            end,
-    State#outbound{apart = Apart#{Key => Last + 1}}.
+followed(Key, #outbound{bypass = Bypass0, last = Last, acked = Acked} = State) ->
+    Bypass = case map_size(Bypass0) >= ?SENDERS_MAX of
+                 true -> maps:filter(fun(_, Sequence) -> Sequence > Acked end, Bypass0);
+                 false -> Bypass0
+             end,
+    State#outbound{bypass = Bypass#{Key => Last + 1}}.
 
 push_kind(Kind, Payload, Bytes, NowUs,
           #outbound{window = Window, last = Before, unacked_bytes = Unacked0,
@@ -186,9 +186,9 @@ cost(Bytes) -> Bytes + ?ITEM_BYTES.
 -spec resume(weft_wire:sequence(), state()) -> {ok, [item()], state()} | {error, lost}.
 resume(Received, #outbound{last = Last} = State0) when Received =< Last ->
     #outbound{kept = Kept, later = Later} = State = received(Received, State0),
-    {Apart, InOrder} = lists:partition(fun({_, Kind, _, _}) -> is_tuple(Kind) end,
-                                       ask_at_end(Kept ++ lists:reverse(Later))),
-    {ok, Apart ++ InOrder, restarted(State)};
+    {Bypass, InOrder} = lists:partition(fun({_, Kind, _, _}) -> is_tuple(Kind) end,
+                                        ask_at_end(Kept ++ lists:reverse(Later))),
+    {ok, Bypass ++ InOrder, restarted(State)};
 resume(_Received, _State) ->
     {error, lost}.
 
@@ -203,7 +203,7 @@ ask_at_end([Item | Items]) -> [Item | ask_at_end(Items)].
 
 asking(frames) -> frames_ack;
 asking(part) -> part_ack;
-asking({apart, After, Floor}) -> {apart_ack, After, Floor};
+asking({bypass, After, Floor}) -> {bypass_ack, After, Floor};
 asking(Kind) -> Kind.
 
 %% @doc Has the peer received all that was pushed?
@@ -224,9 +224,18 @@ window(#outbound{window = Window}) -> weft_window_core:info(Window).
 
 %% @doc The state as this version keeps it. Before, what is kept was a queue.
 -spec code_change(state() | Before :: tuple()) -> state().
-code_change(#outbound{} = State) ->
-    State;
-code_change({outbound, Window, Last, Acked, Unacked, Unasked, Kept, Asked, Floor, Apart}) ->
+code_change(#outbound{kept = Kept, later = Later} = State) ->
+    State#outbound{kept = items(Kept), later = items(Later)};
+code_change({outbound, Window, Last, Acked, Unacked, Unasked, Kept, Asked, Floor, Bypass}) ->
     #outbound{window = Window, last = Last, acked = Acked, unacked_bytes = Unacked,
-              unasked_bytes = Unasked, kept = queue:to_list(Kept), asked = Asked, floor = Floor,
-              apart = Apart}.
+              unasked_bytes = Unasked, kept = items(queue:to_list(Kept)), asked = Asked,
+              floor = Floor, bypass = Bypass}.
+
+%% @doc Payloads as this version keeps them. Before, a bypass payload was said to travel apart.
+-spec items([item() | Before :: tuple()]) -> [item()].
+items(Items) ->
+    [setelement(2, Item, case element(2, Item) of
+                             {apart, After, Floor} -> {bypass, After, Floor};
+                             {apart_ack, After, Floor} -> {bypass_ack, After, Floor};
+                             Kind -> Kind
+                         end) || Item <- Items].

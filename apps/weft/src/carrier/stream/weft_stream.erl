@@ -292,7 +292,7 @@ written({write, Lane, Label, {Sequence, Kind, Payload, Bytes}, Core},
 written({kept, Core}, Stream) ->
     Stream#stream{core = Core}.
 
-header_bytes({_Apart, _After, _Floor}) -> 30;
+header_bytes({_Bypass, _After, _Floor}) -> 30;
 header_bytes(_Kind) -> 14.
 
 %% @doc A packet outside the numbering, which may be lost. It is answered by an acknowledgement, and

@@ -281,8 +281,7 @@ room(_Stream) -> false.
 -spec room(express, state()) -> weft_fair_queue_core:room() | none.
 room(express, #stream{path = #path{lanes = Lanes}, rest = none, resend = Resend, out = Out}) ->
     weft_lane_turns:room(weft_outbound_core:room(Out, express), Resend =/= [], Lanes);
-room(express, _Stream) ->
-    none.
+room(express, _Stream) -> none.
 
 %% @doc The window now.
 -spec window_bytes(state()) -> pos_integer().
@@ -307,12 +306,12 @@ push_whole(Kind, Payload, Bytes, NowUs, #stream{out = Out0} = Stream0) ->
     case Stream of
         #stream{path = undefined} -> {kept, Stream};
         #stream{resend = []} -> write(weft_lane_turns:order(Kind), Item, Stream);
-        #stream{} -> write_apart(weft_lane_turns:order(Kind), Item, Stream)
+        #stream{} -> write_past_repeats(weft_lane_turns:order(Kind), Item, Stream)
     end.
 
 %% Bypass payloads need not wait for payloads that are repeated.
-write_apart(apart, Item, Stream) -> write(apart, Item, Stream);
-write_apart(in_order, Item, Stream) -> kept(Item, Stream).
+write_past_repeats(bypass, Item, Stream) -> write(bypass, Item, Stream);
+write_past_repeats(in_order, Item, Stream) -> kept(Item, Stream).
 
 write(Order, Item, #stream{path = #path{label = Label, lanes = Lanes0} = Path} = Stream) ->
     case weft_lane_turns:lane(Order, Lanes0) of
@@ -384,8 +383,9 @@ info(#stream{path = Path, out = Out} = Stream) ->
 
 %% @doc The state as this version keeps it. Before, that of the search was a part of it.
 -spec code_change(state() | Before :: tuple()) -> state().
-code_change(#stream{out = Out} = Stream) ->
-    Stream#stream{out = weft_outbound_core:code_change(Out)};
+code_change(#stream{out = Out, resend = Resend} = Stream) ->
+    Stream#stream{out = weft_outbound_core:code_change(Out),
+                  resend = weft_outbound_core:items(Resend)};
 code_change({stream, Role, Kind, Incarnation, Out, Path, Opening, Established, Connecting, FirstUs,
              Closed, Resend, Rest, RetryMs, LastToken, Retry, GiveUp, LostUs, Resumes, Repairs,
              LastBreak, LastMs}) ->
@@ -399,6 +399,6 @@ code_change({stream, Role, Kind, Incarnation, Out, Path, Opening, Established, C
                #{asks => Role =:= initiator andalso not Closed, stage => Stage,
                  attempt => Opening, backoff_ms => RetryMs, last_token => LastToken,
                  retry => Retry, give_up => GiveUp, last_ms => LastMs}),
-    #stream{role = Role, kind = Kind, incarnation = Incarnation, path = Path, search = Search,
-            out = weft_outbound_core:code_change(Out), established = Established, resend = Resend,
-            rest = Rest, resumes = Resumes, repairs = Repairs, last_break = LastBreak}.
+    code_change(#stream{role = Role, kind = Kind, incarnation = Incarnation, path = Path,
+                        search = Search, out = Out, established = Established, resend = Resend,
+                        rest = Rest, resumes = Resumes, repairs = Repairs, last_break = LastBreak}).

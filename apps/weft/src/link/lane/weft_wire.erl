@@ -19,11 +19,11 @@
 -type label() :: 0..16#ffffffff.
 %% Number of a payload within one direction of a session; the first is 1.
 -type sequence() :: non_neg_integer().
-%% `part': the frames go on in the next payload, until a payload that is no part. `apart': a bypass
+%% `part': the frames go on in the next payload, until a payload that is no part. `bypass': a bypass
 %% payload (see `weft_inbound_core'). It may be delivered before earlier numbers, but after the
 %% payload After, and after every payload up to the number Floor.
 -type payload_kind() :: handshake | frames | frames_ack | part | part_ack
-                      | {apart | apart_ack, After :: sequence(), Floor :: sequence()}.
+                      | {bypass | bypass_ack, After :: sequence(), Floor :: sequence()}.
 %% What a circuit is for: a distribution connection, or one partition of a channel.
 -type stream_kind() :: distribution | {channel, Name :: binary(), Partition :: byte()}.
 -type close_reason() :: ended | broken | no_route | hop_limit | refused | overload | unknown | gone.
@@ -111,8 +111,8 @@ decode(<<?DATA, Label:32, Sequence:64, Kind, Payload/binary>> = Packet) ->
         1 -> {data, Label, Sequence, frames, Payload};
         2 -> {data, Label, Sequence, frames_ack, Payload};
         0 -> {data, Label, Sequence, handshake, Payload};
-        3 -> apart(apart, Label, Sequence, Payload, Packet);
-        4 -> apart(apart_ack, Label, Sequence, Payload, Packet);
+        3 -> bypass(bypass, Label, Sequence, Payload, Packet);
+        4 -> bypass(bypass_ack, Label, Sequence, Payload, Packet);
         5 -> {data, Label, Sequence, part, Payload};
         6 -> {data, Label, Sequence, part_ack, Payload};
         _ -> {unknown, Packet}
@@ -142,10 +142,10 @@ decode(<<>>) -> empty;
 decode(Packet) -> {unknown, Packet}.
 
 %% The numbers that it waits for must be lower than its own, or it would wait for ever.
-apart(Kind, Label, Sequence, <<After:64, Floor:64, Payload/binary>>, _Packet)
+bypass(Kind, Label, Sequence, <<After:64, Floor:64, Payload/binary>>, _Packet)
   when After < Sequence, Floor < Sequence ->
     {data, Label, Sequence, {Kind, After, Floor}, Payload};
-apart(_Kind, _Label, _Sequence, _Payload, Packet) ->
+bypass(_Kind, _Label, _Sequence, _Payload, Packet) ->
     {unknown, Packet}.
 
 %% @doc The same packet for the next hop: only the label changes, the payload is not touched.
@@ -163,8 +163,8 @@ decode_kind(_) -> error.
 kind_code(handshake) -> 0;
 kind_code(frames) -> 1;
 kind_code(frames_ack) -> 2;
-kind_code(apart) -> 3;
-kind_code(apart_ack) -> 4;
+kind_code(bypass) -> 3;
+kind_code(bypass_ack) -> 4;
 kind_code(part) -> 5;
 kind_code(part_ack) -> 6.
 
