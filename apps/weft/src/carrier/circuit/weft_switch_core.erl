@@ -110,7 +110,7 @@ link_down(Reason, #switch{labels = Labels, name = Name, pending = Pending} = Swi
             {Switch#switch{pending = Kept},
              Lost ++ [closed(Session, any, gone, Switch) || Session <- Sessions ++ Over]};
         {restarted, Incarnation} ->
-            %% A session that waits here may not have begun, or be with the present life, by another
+            %% A session that waits here may not have begun, or be with the present one, by another
             %% way: it knows (`weft_stream_core').
             {Waiting, _} = weft_pending_circuits:split(Name, Pending),
             {Switch, Lost ++ [{tell, Session, {weft_path, restarted, Incarnation}}
@@ -269,7 +269,7 @@ message(FromLink, Switch) ->
     weft_switch_gateway:message(FromLink, Switch).
 
 %% The link may have lost its lanes meanwhile, and with the last one the circuit. If all lanes are
-%% others now, the peer may be another life of the node that uses the label for another circuit.
+%% others now, the node may have restarted, and use the label for another circuit.
 joined(Label, Then, {Kind, Session, _, _} = Local, Switch, Watch) ->
     #switch{link = Link, lanes = Lanes, labels = Labels} = Switch,
     case {is_map_key(Label, Labels), [Lane || {Lane, _} <- Lanes, lists:member(Lane, Then)]} of

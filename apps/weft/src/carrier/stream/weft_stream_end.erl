@@ -7,9 +7,9 @@
 %% <ul>
 %% <li>a link says that the peer has ended it, does not know it any more, or is gone: these reasons
 %%     come from the peer, or from the network about the peer;</li>
-%% <li>another life of the peer's node answers, unless the stream is with that one, by another
+%% <li>another incarnation of the peer's node answers, unless the stream is with that one, by another
 %%     way;</li>
-%% <li>the life that it is with has ended, and there is no path. The news may come before the path
+%% <li>the incarnation that it is with has ended, and there is no path. The news may come before the path
 %%     is lost: while there is one it is not believed, and looked up when the path is lost;</li>
 %% <li>the peer has left a neighbour, and was not found elsewhere in the time that it gets for
 %%     this;</li>
@@ -31,9 +31,9 @@
 -type event() ::
         %% A link says that a circuit is no more: that one, or any to the peer.
         {closed, link(), label() | any, Reason :: term(), about()}
-        %% That life of the peer's node answers on a link.
+        %% That incarnation of the peer's node answers on a link.
       | {restarted, Now :: non_neg_integer()}
-        %% What other nodes say of the peer's node in that life.
+        %% What other nodes say of the peer's node in that incarnation.
       | {died, node(), non_neg_integer()} | {departed, node(), non_neg_integer(), Witness :: term()}
         %% The peer's node, which was lost then, had time to come back.
       | {return_is_due, SinceUs :: integer(), HasRoute :: boolean()}
