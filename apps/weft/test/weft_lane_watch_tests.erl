@@ -10,51 +10,51 @@
 
 a_silent_lane_is_pinged_and_one_that_is_heard_is_not_test() ->
     ?assertEqual([rest, rest, ping, rest, ping],
-                 looks(0, [{1, 1}, {2, 1}, {2, 1}, {3, 2}, {3, 2}])).
+                 checks(0, [{1, 1}, {2, 1}, {2, 1}, {3, 2}, {3, 2}])).
 
 a_lane_that_is_always_heard_is_pinged_for_its_round_trip_test() ->
     [?assertEqual([rest, nothing, nothing, nothing, ping, rest, nothing, nothing, nothing, ping],
-                  looks(IdleMs, [{N, N} || N <- lists:seq(1, 10)])) || IdleMs <- [0, 15000]].
+                  checks(IdleMs, [{N, N} || N <- lists:seq(1, 10)])) || IdleMs <- [0, 15000]].
 
 an_idle_lane_rests_until_its_time_test() ->
     ?assertEqual([rest, rest, ping, rest, rest, ping],
-                 looks(3000, [{1, 1}, {1, 1}, {1, 1}, {2, 2}, {2, 2}, {2, 2}])).
+                 checks(3000, [{1, 1}, {1, 1}, {1, 1}, {2, 2}, {2, 2}, {2, 2}])).
 
 %% As after an answer to a ping: what was heard just now is asked for when the time has passed.
-a_lane_that_was_heard_between_looks_is_left_in_peace_test() ->
-    {rest, Watch0} = weft_lane_watch:look(1000, {1, 1}, {weft_lane_watch:new(0, 0), limits(3000)}),
+a_lane_that_was_heard_between_checks_is_left_in_peace_test() ->
+    {rest, Watch0} = weft_lane_watch:check(1000, {1, 1}, {weft_lane_watch:new(0, 0), limits(3000)}),
     Watch = weft_lane_watch:heard(5000, 2, Watch0),
     [?assertMatch({What, {What, _}},
-                  {What, weft_lane_watch:look(NowMs, {2, 1}, {Watch, limits(3000)})})
+                  {What, weft_lane_watch:check(NowMs, {2, 1}, {Watch, limits(3000)})})
      || {What, NowMs} <- [{rest, 5001}, {rest, 7999}, {ping, 8000}]].
 
 answers_to_pings_do_not_make_a_lane_used_test() ->
     Watch = weft_lane_watch:answered(1, weft_lane_watch:new(0, 0)),
-    {rest, Seen} = weft_lane_watch:look(1000, {2, 2}, {Watch, limits(9000)}),
+    {rest, Seen} = weft_lane_watch:check(1000, {2, 2}, {Watch, limits(9000)}),
     Answered = weft_lane_watch:answered(1, Seen),
-    ?assertMatch({rest, _}, weft_lane_watch:look(2000, {2, 3}, {Answered, limits(9000)})),
-    ?assertMatch({ping, _}, weft_lane_watch:look(2000, {2, 4}, {Answered, limits(9000)})).
+    ?assertMatch({rest, _}, weft_lane_watch:check(2000, {2, 3}, {Answered, limits(9000)})),
+    ?assertMatch({ping, _}, weft_lane_watch:check(2000, {2, 4}, {Answered, limits(9000)})).
 
 a_lane_in_use_is_pinged_and_dead_soon_when_nothing_comes_back_test() ->
     ?assertEqual([rest, ping, ping, ping, ping, ping, ping, dead],
-                 looks(60000, [{1, 1} | lists:duplicate(7, {1, 9})])).
+                 checks(60000, [{1, 1} | lists:duplicate(7, {1, 9})])).
 
 %% It may have been sent after all that was heard.
 the_last_packet_before_a_rest_is_watched_test() ->
-    ?assertEqual([nothing, ping, rest], looks(60000, [{1, 5}, {1, 5}, {2, 6}])),
+    ?assertEqual([nothing, ping, rest], checks(60000, [{1, 5}, {1, 5}, {2, 6}])),
     ?assertEqual([nothing, ping, ping, ping, ping, ping, ping, dead],
-                 looks(60000, [{1, 5}, {1, 5} | lists:duplicate(6, {1, 6})])).
+                 checks(60000, [{1, 5}, {1, 5} | lists:duplicate(6, {1, 6})])).
 
 a_lane_that_never_answers_is_dead_after_the_timeout_test() ->
     ?assertEqual([ping, ping, ping, ping, ping, dead],
-                 looks(60000, lists:duplicate(6, {0, 1}))).
+                 checks(60000, lists:duplicate(6, {0, 1}))).
 
 an_idle_dead_lane_is_found_by_its_next_ping_test() ->
-    Looks = looks(10000, [{1, 1} | lists:duplicate(29, {1, 2})]),
-    ?assertEqual(dead, lists:last(lists:sublist(Looks, 17))).
+    Checks = checks(10000, [{1, 1} | lists:duplicate(29, {1, 2})]),
+    ?assertEqual(dead, lists:last(lists:sublist(Checks, 17))).
 
 %% Whatever is sent: without an answer the lane is dead within the idle time, the timeout and three
-%% looks, and with answers never.
+%% checks, and with answers never.
 no_lane_is_given_up_too_early_or_too_late_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_bound(), [{numtests, 500}, {to_file, user}]))}.
 
@@ -63,14 +63,14 @@ prop_bound() ->
             begin
                 Totals = tl(lists:reverse(lists:foldl(fun(N, [T | _] = Ts) -> [T + N | Ts] end,
                                                       [1], Sends))),
-                Silent = looks(IdleMs, [{0, Total} || Total <- Totals]),
-                Answering = looks(IdleMs, lists:zip(lists:seq(1, 40), Totals)),
+                Silent = checks(IdleMs, [{0, Total} || Total <- Totals]),
+                Answering = checks(IdleMs, lists:zip(lists:seq(1, 40), Totals)),
                 lists:member(dead, lists:sublist(Silent, (IdleMs + ?TIMEOUT_MS) div 1000 + 3))
                     andalso not lists:member(dead, lists:sublist(Silent, ?TIMEOUT_MS div 1000))
                     andalso not lists:member(dead, Answering)
             end).
 
-%% Two ends look each second, at moments of their own: neither is left without a word for more than
+%% Two ends check each second, at moments of their own: neither is left without a word for more than
 %% two seconds, and together they ask twice in three.
 two_ends_ask_in_turn_test_() ->
     [?_assertMatch({Pings, SilentMs} when Pings =< 67 andalso SilentMs =< 2000,
@@ -79,15 +79,15 @@ two_ends_ask_in_turn_test_() ->
 %% Pings are answered at once. How many there were, and the longest silence that an end heard.
 both_ends(OffsetMs, Seconds) ->
     New = {weft_lane_watch:new(0, 0), _Heard = 0, _Sent = 0},
-    Looks = lists:sort([{N * 1000 + Ms, End} || N <- lists:seq(1, Seconds),
-                                               {End, Ms} <- [{a, 0}, {b, OffsetMs}]]),
-    {_, PingsMs} = lists:foldl(fun look_of/2, {#{a => New, b => New}, [0]}, Looks),
+    Checks = lists:sort([{N * 1000 + Ms, End} || N <- lists:seq(1, Seconds),
+                                                {End, Ms} <- [{a, 0}, {b, OffsetMs}]]),
+    {_, PingsMs} = lists:foldl(fun check_of/2, {#{a => New, b => New}, [0]}, Checks),
     {length(PingsMs) - 1,
      lists:max(lists:zipwith(fun erlang:'-'/2, lists:droplast(PingsMs), tl(PingsMs)))}.
 
-look_of({NowMs, End}, {Ends, PingsMs}) ->
+check_of({NowMs, End}, {Ends, PingsMs}) ->
     #{End := {Watch0, Heard, Sent}} = Ends,
-    case weft_lane_watch:look(NowMs, {Heard, Sent}, {Watch0, limits(0)}) of
+    case weft_lane_watch:check(NowMs, {Heard, Sent}, {Watch0, limits(0)}) of
         {rest, Watch} ->
             {Ends#{End := {Watch, Heard, Sent}}, PingsMs};
         {ping, Watch} ->
@@ -98,13 +98,13 @@ look_of({NowMs, End}, {Ends, PingsMs}) ->
              [NowMs | PingsMs]}
     end.
 
-%% A look every second.
-looks(IdleMs, Counts) ->
-    {Looks, _} = lists:mapfoldl(
-                   fun({N, Counted}, Watch) ->
-                       weft_lane_watch:look(N * 1000, Counted, {Watch, limits(IdleMs)})
-                   end, weft_lane_watch:new(0, 0),
-                   lists:zip(lists:seq(1, length(Counts)), Counts)),
-    Looks.
+%% A check every second.
+checks(IdleMs, Counts) ->
+    {Checks, _} = lists:mapfoldl(
+                    fun({N, Counted}, Watch) ->
+                        weft_lane_watch:check(N * 1000, Counted, {Watch, limits(IdleMs)})
+                    end, weft_lane_watch:new(0, 0),
+                    lists:zip(lists:seq(1, length(Counts)), Counts)),
+    Checks.
 
 limits(IdleMs) -> #{timeout_ms => ?TIMEOUT_MS, idle_ms => IdleMs, refresh_ms => 5000}.

@@ -51,32 +51,32 @@ each_packet_is_counted_and_more_are_asked_for_in_time_test() ->
                  ?LANES:info(Two)),
     ?assertEqual({Lane, ?PEERNAME}, {?LANES:lane(Socket, Two), ?LANES:peername(Socket, Two)}).
 
-%% One is heard, one is not; each look is half the time after which a lane is dead.
+%% One is heard, one is not; each check is half the time after which a lane is dead.
 a_silent_lane_is_found_dead_beside_one_that_answers_test() ->
     [Lively, Silent] = [lane({<<>>, Index}) || Index <- [0, 1]],
-    Looks = [erlang:monotonic_time(millisecond) + N * weft_config:get(link_timeout_ms) div 2
-             || N <- [1, 2, 3]],
+    Checks = [erlang:monotonic_time(millisecond) + N * weft_config:get(link_timeout_ms) div 2
+              || N <- [1, 2, 3]],
     {Seen, _} = lists:mapfoldl(
                   fun(NowMs, Before) ->
                       {_, Heard} = ?LANES:received(weft_lane:socket(Lively), Before),
-                      {Dead, ToPing, _, After} = ?LANES:look(NowMs, Heard),
+                      {Dead, ToPing, _, After} = ?LANES:check(NowMs, Heard),
                       {{Dead, lists:sort(ToPing)}, After}
-                  end, add([Lively, Silent], dialer, #{}), Looks),
+                  end, add([Lively, Silent], dialer, #{}), Checks),
     ?assertEqual([{[], [Silent]}, {[], [Silent]}, {[weft_lane:socket(Silent)], []}], Seen).
 
-%% The first look after a pong: nothing is asked, and nothing was sent but the first ping.
+%% The first check after a pong: nothing is asked, and nothing was sent but the first ping.
 lanes_rest_until_one_is_used_test() ->
     Lane = lane({<<>>, 0}),
     {_, Heard} = ?LANES:received(weft_lane:socket(Lane), add([Lane], dialer, #{})),
     put(sent, 1),
-    {[], [], true, Lanes} = ?LANES:look(erlang:monotonic_time(millisecond) + 1000, Heard),
+    {[], [], true, Lanes} = ?LANES:check(erlang:monotonic_time(millisecond) + 1000, Heard),
     ?assert(?LANES:rest(Lanes)),
     _ = weft_lane:send(Lane, <<>>, 1),
     receive {weft_lane, used, _} -> ok end,
     put(sent, 2),
     ?assertNot(?LANES:rest(Lanes)),
     ?assertMatch({[], [Lane], false, _},
-                 ?LANES:look(erlang:monotonic_time(millisecond) + 2000, Lanes)).
+                 ?LANES:check(erlang:monotonic_time(millisecond) + 2000, Lanes)).
 
 add(Lanes, Role, Before) ->
     lists:foldl(fun(Lane, Acc) -> ?LANES:add(Lane, peer(Role), 10, Acc) end, Before, Lanes).

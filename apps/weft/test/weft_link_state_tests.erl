@@ -32,7 +32,7 @@ a_new_link_is_down_and_nobody_wants_it_test() ->
 a_node_without_a_name_has_an_empty_one_test() ->
     ?assertMatch(#{above := #{name := <<>>}}, ?STATE:info(link({anonymous, 1}, none))).
 
-who_makes_a_link_is_told_when_to_look_at_its_lanes_test() ->
+who_makes_a_link_is_told_when_to_check_its_lanes_test() ->
     ok = application:set_env(weft, keepalive_ms, 1),
     {Pid, Monitor} = spawn_monitor(fun() ->
                                        _ = new(?PEER, none),
@@ -49,7 +49,7 @@ a_link_with_a_lane_is_up_and_reaches_that_life_of_its_peer_test() ->
     ?assertMatch(#{state := up, lanes := [_], incarnation := 7, ups := 1}, ?STATE:info(Up)).
 
 who_is_a_neighbour_is_for_a_core_to_say_if_there_is_one_that_decides_test() ->
-    Link = link(?PEER, decider),
+    Link = link(?PEER, admitting),
     Agreed = Link#link{cores = weft_link_cores:agree(true, down, Link#link.cores)},
     ?assertMatch([#{neighbour := false}, #{neighbour := true}],
                  [?STATE:published(L) || L <- [Link, Agreed]]).
@@ -67,13 +67,13 @@ what_is_published_is_in_the_table_of_links_test() ->
         ets:delete(weft_links)
     end.
 
-%% It does not look at its lanes.
-link(Key, Decider) ->
-    #link{look = {soon, Timer}} = Link = new(Key, Decider),
+%% It does not check its lanes.
+link(Key, Admitting) ->
+    #link{check = {soon, Timer}} = Link = new(Key, Admitting),
     _ = erlang:cancel_timer(Timer),
     Link.
 
-new(Key, Decider) -> ?STATE:new(Key, ?MODULE, weft_link_cores:new(Key, [], Decider)).
+new(Key, Admitting) -> ?STATE:new(Key, ?MODULE, weft_link_cores:new(Key, [], Admitting)).
 
 up(Link) ->
     Lane = weft_lane:new({tunnel, ?MODULE, make_ref()}, {<<>>, 0},

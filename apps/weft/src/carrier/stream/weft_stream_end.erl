@@ -7,10 +7,11 @@
 %% <ul>
 %% <li>a link says that the peer has ended it, does not know it any more, or is gone: these reasons
 %%     come from the peer, or from the network about the peer;</li>
-%% <li>another incarnation of the peer's node answers, unless the stream is with that one, by another
-%%     way;</li>
-%% <li>the incarnation that it is with has ended, and there is no path. The news may come before the path
-%%     is lost: while there is one it is not believed, and looked up when the path is lost;</li>
+%% <li>another incarnation of the peer's node answers, unless the stream is with that one, by
+%%     another way;</li>
+%% <li>the incarnation that it is with has ended, and there is no path. The news may come before the
+%%     path is lost: while there is one it is not believed, and looked up when the path is
+%%     lost;</li>
 %% <li>the peer has left a neighbour, and was not found elsewhere in the time that it gets for
 %%     this;</li>
 %% <li>something that it needs on this node is gone.</li>

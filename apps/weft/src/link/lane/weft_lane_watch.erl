@@ -12,7 +12,7 @@
 %% time. A process that sends on an idle lane makes it a lane in use.
 -module(weft_lane_watch).
 
--export([new/2, look/3, heard/3, answered/2, is_unchanged/2]).
+-export([new/2, check/3, heard/3, answered/2, is_unchanged/2]).
 -export_type([watch/0, limits/0]).
 
 -type limits() :: #{timeout_ms := pos_integer(), idle_ms := non_neg_integer(),
@@ -48,10 +48,10 @@ heard(NowMs, Heard, Watch) ->
     Watch#watch{heard = Heard, pinged_ms = NowMs}.
 
 %% @doc What to do now that so many packets were heard and sent in all. A lane rests if it is not in
-%% use and waits for no answer; then the next look may come late.
--spec look(NowMs :: integer(), {Heard :: non_neg_integer(), Sent :: non_neg_integer()},
-           {watch(), limits()}) -> {ping | nothing | rest | dead, watch()}.
-look(NowMs, {Heard, Sent}, {#watch{asked_ms = Asked0} = Watch, Limits}) ->
+%% use and waits for no answer; then the next check may come late.
+-spec check(NowMs :: integer(), {Heard :: non_neg_integer(), Sent :: non_neg_integer()},
+            {watch(), limits()}) -> {ping | nothing | rest | dead, watch()}.
+check(NowMs, {Heard, Sent}, {#watch{asked_ms = Asked0} = Watch, Limits}) ->
     #{timeout_ms := TimeoutMs} = Limits,
     IsSilent = Watch#watch.heard =:= Heard,
     Asked = case IsSilent of true -> Asked0; false -> undefined end,
@@ -83,6 +83,6 @@ rest_ms(false, false, _Limits) -> never.
 first(undefined, NowMs) -> NowMs;
 first(Asked, _NowMs) -> Asked.
 
-%% @doc Was nothing sent since the last look?
+%% @doc Was nothing sent since the last check?
 -spec is_unchanged(Sent :: non_neg_integer(), watch()) -> boolean().
 is_unchanged(Sent, #watch{sent = Seen}) -> Sent =:= Seen.

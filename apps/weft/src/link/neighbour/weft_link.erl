@@ -90,8 +90,8 @@ handle_call(Request, _From, Link) ->
     {reply, weft_stray:call(Request), Link}.
 
 %% @private
-handle_cast(Request, #link{look = Look} = Link) ->
-    {noreply, cast(Request, Link#link{look = weft_link_look:soon(Look)})}.
+handle_cast(Request, #link{check = Check} = Link) ->
+    {noreply, cast(Request, Link#link{check = weft_link_check:soon(Check)})}.
 
 cast({attach, Socket, Peer, Purpose, Address}, Link) ->
     publish(attached(Socket, Peer, Purpose, Address, Link));
@@ -126,11 +126,11 @@ handle_info({weft_handler, Message}, Link) ->
     {noreply, need(above_gets(Message, Link))};
 handle_info(Message, Link) when element(1, Message) =:= weft_packet ->
     {noreply, above_gets(Message, Link)};
-handle_info(Message, #link{look = Look} = Link) when element(1, Message) =:= 'DOWN' ->
-    {noreply, above_gets(Message, Link#link{look = weft_link_look:soon(Look)})};
+handle_info(Message, #link{check = Check} = Link) when element(1, Message) =:= 'DOWN' ->
+    {noreply, above_gets(Message, Link#link{check = weft_link_check:soon(Check)})};
 handle_info(keepalive, Link) -> keepalive(Link);
-handle_info({weft_lane, used, _Socket}, #link{look = Look} = Link) ->
-    {noreply, Link#link{look = weft_link_look:soon(Look)}};
+handle_info({weft_lane, used, _Socket}, #link{check = Check} = Link) ->
+    {noreply, Link#link{check = weft_link_check:soon(Check)}};
 handle_info(unwanted, Link) -> {noreply, release(now_ms(), Link)};
 handle_info({return_is_due, Ups}, #link{ups = Ups, peer = Peer} = Link) ->
     {noreply, concluded(weft_link_peer:not_returned(is_up(Link), Peer), Link)};
@@ -183,8 +183,8 @@ packet(goodbye, _Raw, _Lane, Link) ->
 packet(empty, _Raw, _Lane, Link) ->
     Link;
 packet({tick, _} = Tick, Raw, Lane, #link{handler = Handler, above = Above} = Link) ->
-    {Look, Lanes} = weft_link_lanes:ticked(Link#link.look, Link#link.lanes),
-    Link#link{look = Look, lanes = Lanes, above = Handler:packet(Tick, Raw, Lane, Above)};
+    {Check, Lanes} = weft_link_lanes:ticked(Link#link.check, Link#link.lanes),
+    Link#link{check = Check, lanes = Lanes, above = Handler:packet(Tick, Raw, Lane, Above)};
 packet(Packet, Raw, Lane, #link{handler = Handler, above = Above} = Link) ->
     Link#link{above = Handler:packet(Packet, Raw, Lane, Above)}.
 
@@ -229,7 +229,7 @@ add_lane(Socket, LaneKey, Peer, UntilMore, Address,
     %% Published first, because sessions that are told of the lane look whether the link is up.
     Link = publish(Link0#link{
         lanes = weft_link_lanes:add(Lane, Peer, UntilMore, Lanes),
-        look = weft_link_look:soon(Link0#link.look),
+        check = weft_link_check:soon(Link0#link.check),
         peer = case IsFirst of true -> Peer; false -> Link0#link.peer end,
         up_us = case IsFirst of true -> now_us(); false -> Link0#link.up_us end,
         dial = weft_link_dial:reached(Address, Dial), is_released = false,
@@ -369,13 +369,13 @@ retry_later(#link{dial = Dial} = Link) ->
 
 keepalive(#link{lanes = Lanes0} = Link0) ->
     NowMs = now_ms(),
-    {Dead, ToPing, MayRest, Lanes} = weft_link_lanes:look(NowMs, Lanes0),
+    {Dead, ToPing, MayRest, Lanes} = weft_link_lanes:check(NowMs, Lanes0),
     Link1 = lists:foldl(fun(Socket, Link) -> lose(Socket, timeout, Link) end,
                         Link0#link{lanes = Lanes}, Dead),
     lists:foreach(fun weft_lane_ping:send_unless_busy/1, ToPing),
     Link2 = publish(need(release(NowMs, used(Link1)))),
     Rests = MayRest andalso Link2#link.was_used =:= Link0#link.was_used andalso rests(Link2),
-    idle(NowMs, Link2#link{look = weft_link_look:next(Rests, Link2#link.look)}).
+    idle(NowMs, Link2#link{check = weft_link_check:next(Rests, Link2#link.check)}).
 
 %% There is nothing to do, and what will change that is a message to this process.
 rests(#link{lanes = Lanes, peer = Peer, demand = Demand, cores = Cores} = Link) ->

@@ -6,7 +6,7 @@
 %% there should be; the contents of packets do not matter here.
 -module(weft_link_lanes).
 
--export([add/4, remove/2, received/2, is_heard/1, answered/2, ticked/2, look/2, rest/1,
+-export([add/4, remove/2, received/2, is_heard/1, answered/2, ticked/2, check/2, rest/1,
          first/1, published/1, all/1, keys/1, find/3, of_writer/2, lane/2, peername/2, info/1,
          say_goodbye/1, abort/1]).
 -export_type([lanes/0]).
@@ -15,7 +15,7 @@
 -compile({inline, [count/2]}).
 
 %% A lane on which something is heard all the time is pinged at one check of so many.
--define(REFRESH_LOOKS, 5).
+-define(REFRESH_CHECKS, 5).
 
 -record(row, {lane :: weft_lane:lane(),
               role :: dialer | listener,
@@ -66,41 +66,41 @@ answered(Lane, Lanes) ->
     Lanes#{Socket := Row#row{watch = weft_lane_watch:answered(1, Watch)}}.
 
 %% @doc A tick of the kernel has come just now. If the lane is the only one, and at rest, the next
-%% look can wait.
--spec ticked(weft_link_look:look(), lanes()) -> {weft_link_look:look(), lanes()}.
-ticked(Look, Lanes) when map_size(Lanes) =:= 1 ->
-    case weft_link_look:later(Look) of
-        Look -> {Look, Lanes};
+%% check can wait.
+-spec ticked(weft_link_check:check(), lanes()) -> {weft_link_check:check(), lanes()}.
+ticked(Check, Lanes) when map_size(Lanes) =:= 1 ->
+    case weft_link_check:later(Check) of
+        Check -> {Check, Lanes};
         Later -> {Later, maps:map(fun(_Socket, Row) -> heard(now_ms(), Row) end, Lanes)}
     end;
-ticked(Look, Lanes) ->
-    {Look, Lanes}.
+ticked(Check, Lanes) ->
+    {Check, Lanes}.
 
 heard(NowMs, #row{packets = Packets, watch = Watch} = Row) ->
     Row#row{watch = weft_lane_watch:heard(NowMs, Packets, Watch)}.
 
 %% @doc The sockets that do not answer any more, the lanes to ping, and whether all lanes may rest.
--spec look(NowMs :: integer(), lanes()) ->
+-spec check(NowMs :: integer(), lanes()) ->
           {Dead :: [weft_transport:socket()], ToPing :: [weft_lane:lane()], MayRest :: boolean(),
            lanes()}.
-look(NowMs, Lanes) ->
+check(NowMs, Lanes) ->
     Limits = #{timeout_ms => weft_config:get(link_timeout_ms),
                idle_ms => weft_link_keys:idle_keepalive_ms(),
-               refresh_ms => ?REFRESH_LOOKS * weft_config:get(keepalive_ms)},
-    Looked = maps:map(fun(Socket, Row) -> look(NowMs, Socket, Row, Limits) end, Lanes),
-    {[Socket || {Socket, {dead, _}} <- maps:to_list(Looked)],
-     [Lane || {ping, #row{lane = Lane}} <- maps:values(Looked)],
-     lists:all(fun({What, _}) -> What =:= rest end, maps:values(Looked)),
-     maps:map(fun(_, {_, Row}) -> Row end, Looked)}.
+               refresh_ms => ?REFRESH_CHECKS * weft_config:get(keepalive_ms)},
+    Checked = maps:map(fun(Socket, Row) -> check(NowMs, Socket, Row, Limits) end, Lanes),
+    {[Socket || {Socket, {dead, _}} <- maps:to_list(Checked)],
+     [Lane || {ping, #row{lane = Lane}} <- maps:values(Checked)],
+     lists:all(fun({What, _}) -> What =:= rest end, maps:values(Checked)),
+     maps:map(fun(_, {_, Row}) -> Row end, Checked)}.
 
-look(NowMs, Socket, #row{lane = Lane, packets = Packets, watch = Before} = Row, Limits) ->
+check(NowMs, Socket, #row{lane = Lane, packets = Packets, watch = Before} = Row, Limits) ->
     Watch0 = weft_lane_watch:answered(weft_lane:answers(Lane), Before),
-    {What, Watch} = weft_lane_watch:look(NowMs, {Packets, weft_transport:sent_packets(Socket)},
-                                         {Watch0, Limits}),
+    {What, Watch} = weft_lane_watch:check(NowMs, {Packets, weft_transport:sent_packets(Socket)},
+                                          {Watch0, Limits}),
     {What, Row#row{watch = Watch}}.
 
 %% @doc All lanes are at rest from now on (`weft_lane:rest/1'). False if one was used after the last
-%% look.
+%% check.
 -spec rest(lanes()) -> boolean().
 rest(Lanes) ->
     lists:foreach(fun weft_lane:rest/1, all(Lanes)),

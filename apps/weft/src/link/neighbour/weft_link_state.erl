@@ -18,7 +18,7 @@
 new(Key, Handler, Cores) ->
     Name = case Key of {anonymous, _} -> <<>>; _ -> atom_to_binary(Key) end,
     #link{key = Key, handler = Handler, above = Handler:init(Key, Name), cores = Cores,
-          idle_since_ms = erlang:monotonic_time(millisecond), look = weft_link_look:first()}.
+          idle_since_ms = erlang:monotonic_time(millisecond), check = weft_link_check:first()}.
 
 %% @doc Is there a lane?
 -spec is_up(link()) -> boolean().

@@ -10,7 +10,7 @@
                demand = weft_link_demand:new() :: weft_link_demand:demand(),
                %% The link was closed because the overlay does not want it any more.
                is_released = false :: boolean(),
-               %% Was it wanted and used at the last look?
+               %% Was it wanted and used at the last check?
                was_used = false :: boolean(),
                dial = weft_link_dial:new() :: weft_link_dial:dial(),
                rtt_us :: pos_integer() | undefined,
@@ -20,4 +20,4 @@
                up_us = 0 :: integer(),
                %% Since when nothing needs it.
                idle_since_ms :: integer(),
-               look :: weft_link_look:look()}).
+               check :: weft_link_check:check()}).
