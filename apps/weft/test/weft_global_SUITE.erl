@@ -196,7 +196,7 @@ who_never_gives_up_is_served_when_links_flap(Config) ->
     [until(fun() -> maps:with([locks, waiting], call(Node, weft_global, info, []))
                         =:= #{locks => 0, waiting => 0} end, 60000) || Node <- Nodes],
     {Waiting, Messages} = lists:unzip(lists:append(Queues)),
-    ct:pal("longest line ~b, most messages ~b", [lists:max(Waiting), lists:max(Messages)]),
+    ct:pal("longest queue ~b, most messages ~b", [lists:max(Waiting), lists:max(Messages)]),
     %% One place for each process at a replica, however often it asked, and a few messages of each.
     ?assert(lists:max(Waiting) =< 160),
     ?assert(lists:max(Messages) =< 1000).

@@ -11,7 +11,7 @@
 property_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_locks(), [{numtests, 500}, quiet]))}.
 
-%% The model: Resource => {Requester, Holders, Line}; step for step the same answers as the core.
+%% The model: Resource => {Requester, Holders, Queue}; step for step the same answers as the core.
 prop_locks() ->
     ?FORALL(Steps, ?SIZED(Size, resize(4 * Size, list(step()))),
             begin
@@ -45,39 +45,40 @@ event({delete, Resource, Requester, Pid}, Ref) ->
 
 model({set, Resource, Requester, Pid, Wait}, Ref, Model) ->
     case Model of
-        #{Resource := {Requester, Holders, Line}} ->
-            {Model#{Resource := {Requester, lists:usort([Pid | Holders]), Line}}, [{Ref, true}]};
+        #{Resource := {Requester, Holders, Queue}} ->
+            {Model#{Resource := {Requester, lists:usort([Pid | Holders]), Queue}}, [{Ref, true}]};
         #{Resource := _} when Wait =:= 0 ->
             {Model, [{Ref, false}]};
-        #{Resource := {Other, Holders, Line}} ->
-            {Model#{Resource := {Other, Holders, Line ++ [{Ref, Requester, Pid}]}}, []};
+        #{Resource := {Other, Holders, Queue}} ->
+            {Model#{Resource := {Other, Holders, Queue ++ [{Ref, Requester, Pid}]}}, []};
         #{} ->
             {Model#{Resource => {Requester, [Pid], []}}, [{Ref, true}]}
     end;
 model({delete, Resource, Requester, Pid}, Ref, Model) ->
     case Model of
-        #{Resource := {Requester, Holders, Line}} ->
-            {Next, Replies} = next(Resource, {Requester, lists:delete(Pid, Holders), Line}, Model),
+        #{Resource := {Requester, Holders, Queue}} ->
+            {Next, Replies} = next(Resource, {Requester, lists:delete(Pid, Holders), Queue}, Model),
             {Next, [{Ref, true} | Replies]};
-        #{Resource := {Other, Holders, Line}} ->
+        #{Resource := {Other, Holders, Queue}} ->
             {Its, Others} = lists:partition(fun({_, R, P}) -> {R, P} =:= {Requester, Pid} end,
-                                            Line),
+                                            Queue),
             {Model#{Resource := {Other, Holders, Others}},
              [{Ref, true} | [{Waited, false} || {Waited, _, _} <- Its]]};
         #{} -> {Model, [{Ref, true}]}
     end;
 model({gone, Pid}, _Ref, Model0) ->
     lists:foldl(fun(Resource, {Model, Replies}) ->
-                    #{Resource := {Requester, Holders, Line}} = Model,
-                    {Next, More} = next(Resource, {Requester, [P || P <- Holders, P =/= Pid],
-                                                   [W || {_, _, P} = W <- Line, P =/= Pid]}, Model),
+                    #{Resource := {Requester, Holders, Queue}} = Model,
+                    Left = [W || {_, _, P} = W <- Queue, P =/= Pid],
+                    {Next, More} = next(Resource, {Requester, [P || P <- Holders, P =/= Pid], Left},
+                                        Model),
                     {Next, Replies ++ More}
                 end, {Model0, []}, maps:keys(Model0)).
 
 next(Resource, {_, [], []}, Model) ->
     {maps:remove(Resource, Model), []};
-next(Resource, {_, [], [{_, Requester, _} | _] = Line}, Model) ->
-    {Its, Others} = lists:partition(fun({_, R, _}) -> R =:= Requester end, Line),
+next(Resource, {_, [], [{_, Requester, _} | _] = Queue}, Model) ->
+    {Its, Others} = lists:partition(fun({_, R, _}) -> R =:= Requester end, Queue),
     {Model#{Resource => {Requester, lists:usort([Pid || {_, _, Pid} <- Its]), Others}},
      [{Ref, true} || {Ref, _, _} <- Its]};
 next(Resource, Lock, Model) ->
@@ -143,7 +144,7 @@ a_lost_connection_costs_the_place_in_line_test() ->
 a_late_deletion_ends_nothing_that_was_asked_later_test() ->
     Twice = [set(a, 1, infinity), set(b, 1, infinity), delete(c, 1, a), set(d, 2, 0)],
     ?assertEqual([{a, true}, {b, true}, {c, true}, {d, false}], replies(run(Twice, #{}))),
-    %% Who has not got it yet leaves the line.
+    %% Who has not got it yet leaves the queue.
     Left = [set(a, 1, infinity), set(b, 2, infinity), delete(c, 2, b), delete(d, 1, a),
             {command, i, info}],
     ?assertEqual([{a, true}, {b, false}, {c, true}, {d, true},

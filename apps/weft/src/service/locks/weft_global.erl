@@ -239,7 +239,7 @@ left_ms(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
 set({Resource, Requester} = Id, Nodes, {Deadline, _} = Until) ->
     Replicas = replicas(Resource, Nodes),
     Ask = make_ref(),
-    case Replicas =/= [] andalso in_line(Replicas, {Resource, Requester, Ask}, Deadline) of
+    case Replicas =/= [] andalso lock_at(Replicas, {Resource, Requester, Ask}, Deadline) of
         true ->
             case keep(Resource, Requester) of
                 {ok, Keeper} ->
@@ -273,7 +273,7 @@ replicas(Resource, Nodes) ->
 
 %% Processes wait in the queue of the first replica. At the others no process waits, unless the
 %% replicas have just changed.
-in_line([First | Others], Lock, Deadline) ->
+lock_at([First | Others], Lock, Deadline) ->
     case ask(First, Lock, left_ms(Deadline)) of
         true -> further(Others, Lock, [First]);
         false -> false;

@@ -28,7 +28,7 @@
 -record(lock, {requester :: term(),
                holders :: #{pid() => Ask :: term()},
                %% Waiting requests, in the order in which they came.
-               line = queue:new() :: queue:queue(#wait{})}).
+               queue = queue:new() :: queue:queue(#wait{})}).
 
 -record(locks, {
     self :: node(),
@@ -106,9 +106,9 @@ command({delete, Resource, Requester, {Pid, Ask}}, Ref, #locks{locks = All} = Lo
     Locks = case All of
                 #{Resource := #lock{requester = Requester, holders = #{Pid := Ask}} = Lock} ->
                     let_go(Resource, Pid, Lock, Locks0);
-                #{Resource := #lock{line = Line}} ->
+                #{Resource := #lock{queue = Queue}} ->
                     lists:foldl(fun(#wait{token = Token}, L) -> given_up(Token, L) end, Locks0,
-                                [W || #wait{ask = A} = W <- queue:to_list(Line), A =:= Ask]);
+                                [W || #wait{ask = A} = W <- queue:to_list(Queue), A =:= Ask]);
                 #{} -> Locks0
             end,
     effect({reply, Ref, true}, Locks);
@@ -137,8 +137,8 @@ unwatched(Pid, Resource, #locks{pids = Pids, locks = All} = Locks) ->
     end.
 
 is_involved(_Pid, none) -> false;
-is_involved(Pid, #lock{holders = Holders, line = Line}) ->
-    is_map_key(Pid, Holders) orelse queue:any(fun(#wait{pid = P}) -> P =:= Pid end, Line).
+is_involved(Pid, #lock{holders = Holders, queue = Queue}) ->
+    is_map_key(Pid, Holders) orelse queue:any(fun(#wait{pid = P}) -> P =:= Pid end, Queue).
 
 %% --- waiting ----------------------------------------------------------------------------------
 
@@ -149,11 +149,12 @@ queued(_WaitMs, _Resource, #wait{ref = Ref}, _Lock,
   when map_size(Waits) >= Max ->
     effect({reply, Ref, busy}, Locks#locks{refused = Refused + 1});
 queued(WaitMs, Resource, #wait{token = Token, pid = Pid} = Wait, Lock, Locks0) ->
-    #lock{line = Line} = Lock,
+    #lock{queue = Queue} = Lock,
     #locks{waits = Waits, locks = All} = Locks0,
+    Longer = Lock#lock{queue = queue:in(Wait, Queue)},
     Locks = watched(Pid, Resource,
                     Locks0#locks{next = Token + 1, waits = Waits#{Token => Resource},
-                                 locks = All#{Resource := Lock#lock{line = queue:in(Wait, Line)}}}),
+                                 locks = All#{Resource := Longer}}),
     case WaitMs of
         infinity -> Locks;
         _ -> effect({after_ms, WaitMs, {wait, Token}}, Locks)
@@ -162,10 +163,10 @@ queued(WaitMs, Resource, #wait{token = Token, pid = Pid} = Wait, Lock, Locks0) -
 given_up(Token, #locks{waits = Waits, locks = All} = Locks) ->
     case maps:take(Token, Waits) of
         {Resource, Rest} ->
-            #{Resource := #lock{line = Line} = Lock} = All,
+            #{Resource := #lock{queue = Queue} = Lock} = All,
             {[#wait{ref = Ref, pid = Pid}], Others} =
-                lists:partition(fun(#wait{token = T}) -> T =:= Token end, queue:to_list(Line)),
-            Left = Lock#lock{line = queue:from_list(Others)},
+                lists:partition(fun(#wait{token = T}) -> T =:= Token end, queue:to_list(Queue)),
+            Left = Lock#lock{queue = queue:from_list(Others)},
             effect({reply, Ref, false},
                    unwatched(Pid, Resource, Locks#locks{waits = Rest,
                                                         locks = All#{Resource := Left}}));
@@ -185,14 +186,14 @@ let_go(Resource, Pid, #lock{holders = Holders} = Lock, #locks{locks = All} = Loc
     unwatched(Pid, Resource, Left).
 
 %% Grants the lock to the first in the queue, and to all in it that name the same requester.
-next(Resource, #lock{line = Line}, #locks{locks = All} = Locks) ->
-    case queue:to_list(Line) of
+next(Resource, #lock{queue = Queue}, #locks{locks = All} = Locks) ->
+    case queue:to_list(Queue) of
         [] ->
             Locks#locks{locks = maps:remove(Resource, All)};
         [#wait{requester = Requester} | _] = Waits ->
             {Next, Others} = lists:partition(fun(#wait{requester = R}) -> R =:= Requester end,
                                              Waits),
-            Lock = #lock{requester = Requester, holders = #{}, line = queue:from_list(Others)},
+            Lock = #lock{requester = Requester, holders = #{}, queue = queue:from_list(Others)},
             lists:foldl(fun(Wait, L) -> granted(Resource, Wait, L) end,
                         Locks#locks{locks = All#{Resource := Lock}}, Next)
     end.
@@ -237,7 +238,7 @@ gone_from(Resource, Pid, Locks0) ->
 
 %% A process waits no longer in the queue of a lock.
 left(Resource, Pid, #locks{locks = All, waits = Waits} = Locks) ->
-    #{Resource := #lock{line = Line} = Lock} = All,
-    {Its, Others} = lists:partition(fun(#wait{pid = P}) -> P =:= Pid end, queue:to_list(Line)),
+    #{Resource := #lock{queue = Queue} = Lock} = All,
+    {Its, Others} = lists:partition(fun(#wait{pid = P}) -> P =:= Pid end, queue:to_list(Queue)),
     Locks#locks{waits = maps:without([T || #wait{token = T} <- Its], Waits),
-                locks = All#{Resource := Lock#lock{line = queue:from_list(Others)}}}.
+                locks = All#{Resource := Lock#lock{queue = queue:from_list(Others)}}}.
