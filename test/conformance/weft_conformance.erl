@@ -13,7 +13,7 @@
 %%   third    => true           a third node c, connected with both
 %%   args     => [string()]     more arguments of erl for each node
 %%   time_ms  => pos_integer()  more than the usual time
-%% Non-goals: speed; behaviour of weft that plain distribution does not have.
+%% Non-goals: speed; behaviour of weft that stock distribution does not have.
 -module(weft_conformance).
 
 -export([modules/0, cases/1, needs/1, not_given/2, run/2]).

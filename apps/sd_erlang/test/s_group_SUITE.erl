@@ -283,7 +283,7 @@ the_module_attr(Config) ->
                  A(N1, request_attrs, [[One], [vm_num_processors]])).
 
 without_the_application(Config) ->
-    Node = boot(n1, #{carrier => plain}, [], Config),
+    Node = boot(n1, #{carrier => stock}, [], Config),
     Here = node_name(n1),
     [?assertEqual({Function, {error, s_group_not_runnig}}, {Function, s(Node, Function, Args)})
      || {Function, Args} <- [{new_s_group, [g, [Here]]}, {delete_s_group, [g]},
@@ -381,7 +381,7 @@ boot(Name, Options, Args, Config) ->
     weft_test_nodes:start(Name, Options#{args => Partial ++ ["-pa" | Paths] ++ Args},
                           ?config(place, Config)).
 
-carrier(stock, []) -> #{carrier => plain};
+carrier(stock, []) -> #{carrier => stock};
 carrier(weft, Env) -> #{carrier => weft, config => Env}.
 
 process(Node) -> call(Node, erlang, spawn, [?MODULE, holder, []]).

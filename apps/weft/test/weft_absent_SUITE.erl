@@ -38,7 +38,7 @@ there_is_no_epmd(Config) ->
     Port = integer_to_list(weft_test_nodes:free_port()),
     Args = ["-dist_listen", "false", "-start_epmd", "false", "-erl_epmd_port", Port,
             "-epmd_port", Port],
-    compare(start(stock_alone, #{carrier => plain, args => Args}, Config),
+    compare(start(stock_alone, #{carrier => stock, args => Args}, Config),
             start(weft_alone, #{args => Args}, Config), node_name(nobody)).
 
 %% epmd keeps the name of a process that is not to be reached.
@@ -149,7 +149,7 @@ is_there(1, Node) -> rpc:call(Node, erlang, node, []) =/= {badrpc, nodedown}.
 %% --- nodes ------------------------------------------------------------------------------------
 
 %% The two that most cases share.
-stock(Config) -> lasting(stock, #{carrier => plain}, Config).
+stock(Config) -> lasting(stock, #{carrier => stock}, Config).
 
 weft(Config) -> lasting(weft, #{}, Config).
 

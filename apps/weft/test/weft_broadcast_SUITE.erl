@@ -41,7 +41,7 @@ no_topology(Config) ->
     connected_send_to_all(First, Others, Nodes).
 
 no_weft_carrier(Config) ->
-    Nodes = [First | Others] = [boot(Name, #{carrier => plain,
+    Nodes = [First | Others] = [boot(Name, #{carrier => stock,
                                              args => ["-pa", weft_test_nodes:ebin(weft_dist)]},
                                      Config) || Name <- [b1, b2, b3]],
     connected_send_to_all(First, Others, Nodes).

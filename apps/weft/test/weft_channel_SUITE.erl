@@ -16,7 +16,7 @@
          exactly_once_over_breaks/1, over_a_gateway/1, slow_receiver/1,
          policies_when_nothing_moves/1, monotonic/1, acknowledged/1, acknowledged_here/1,
          acknowledged_across_deaths/1, causal_order/1, causal_and_death/1, idle_streams_close/1,
-         plain_node/1, node_down/1, hostile_payloads/1, telemetry_is_told/1]).
+         stock_node/1, node_down/1, hostile_payloads/1, telemetry_is_told/1]).
 
 -define(T, weft_channel_traffic).
 %% So many messages of each sender, while connections are cut.
@@ -44,7 +44,7 @@ all() ->
      acknowledged_fan_out, large_messages_keep_their_place, compressed, exactly_once_over_breaks,
      over_a_gateway, slow_receiver, policies_when_nothing_moves, monotonic, acknowledged,
      acknowledged_here, acknowledged_across_deaths, causal_order, causal_and_death,
-     idle_streams_close, plain_node, node_down, hostile_payloads, telemetry_is_told].
+     idle_streams_close, stock_node, node_down, hostile_payloads, telemetry_is_told].
 
 init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),
@@ -503,10 +503,10 @@ causal_and_death(Config) ->
 %% --- other nodes ------------------------------------------------------------------------------
 
 %% A stock node gets everything by the distribution, but for acknowledgements.
-plain_node(Config) ->
+stock_node(Config) ->
     [A, _, _] = shared(Config),
-    Plain = #{carrier => plain, args => ["-pa", weft_test_nodes:ebin(weft)]},
-    P = weft_test_nodes:start(unique(p), Plain, ?config(place, Config)),
+    Stock = #{carrier => stock, args => ["-pa", weft_test_nodes:ebin(weft)]},
+    P = weft_test_nodes:start(unique(p), Stock, ?config(place, Config)),
     {ok, Pid} = call(P, ?T, keeper, [keeper]),
     To = {keeper, name(P)},
     ok = call(A, weft, send, [To, 1, default]),
@@ -516,7 +516,7 @@ plain_node(Config) ->
                  call(A, weft, send, [To, 3, #{ack => true}])),
     ?assertEqual({error, no_channels}, call(A, weft, send, [To, 3, #{label => l}])),
     ?assertMatch(#{plain := 2}, counters(A, default)),
-    %% A node of weft without the application is as good as plain.
+    %% A node of weft without the application is as good as a stock node.
     W = weft_test_nodes:start(unique(w), #{}, ?config(place, Config)),
     {ok, _} = call(W, ?T, keeper, [keeper]),
     ok = call(A, weft, send, [{keeper, name(W)}, hello, default]),

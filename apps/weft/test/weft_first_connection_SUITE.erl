@@ -48,7 +48,7 @@ a_missing_file_is_no_matter(Config) ->
      || File <- filelib:wildcard(filename:join(Ebin, "*.beam")),
         filename:basename(File) =/= "weft_tunnel.beam"],
     Args = ["-pa", Copy, "-proto_dist", "weft"],
-    Node = weft_test_nodes:start(a, #{carrier => plain, args => Args}, ?config(place, Config)),
+    Node = weft_test_nodes:start(a, #{carrier => stock, args => Args}, ?config(place, Config)),
     Expected = weft_preload:modules(tcp) -- [weft_tunnel],
     weft_test_nodes:until(fun() -> Expected -- loaded(Node) =:= [] end),
     ?assertNot(lists:member(weft_tunnel, loaded(Node))).

@@ -246,7 +246,7 @@ groups_on_the_stock_carrier(Config) ->
     [N1, N2, N3] = Nodes =
         [begin
              Node = weft_test_nodes:start(
-                      Name, #{carrier => plain, args => ["-connect_all", "false", "-pa",
+                      Name, #{carrier => stock, args => ["-connect_all", "false", "-pa",
                                                          weft_test_nodes:ebin(weft_dist)]},
                       ?config(place, Config)),
              ok = call(Node, application, load, [weft]),

@@ -117,7 +117,7 @@ start(Name, Env, Config) ->
     Node.
 
 stock_node(Config) ->
-    weft_test_nodes:start(c, #{carrier => plain, args => ["-hidden"]}, ?config(place, Config)).
+    weft_test_nodes:start(c, #{carrier => stock, args => ["-hidden"]}, ?config(place, Config)).
 
 %% Each service says something.
 talk(A, B) ->

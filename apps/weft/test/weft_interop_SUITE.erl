@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The carrier beside stock Erlang: plain nodes, remsh, erl_call, and every way to start a node
+%% @doc The carrier beside stock Erlang: its nodes, remsh, erl_call, and every way to start a node
 %% that stock distribution knows.
 -module(weft_interop_SUITE).
 
@@ -9,8 +9,8 @@
 -import(weft_test_nodes, [call/4]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([plain_node_calls_weft/1, weft_calls_plain_node/1,
-         a_node_changes_its_carrier_and_back/1, plain_nodes_denied/1,
+-export([stock_node_calls_weft/1, weft_calls_stock_node/1,
+         a_node_changes_its_carrier_and_back/1, stock_nodes_denied/1,
          remsh/1, erl_call/1, without_epmd/1, long_names/1, ipv6/1, hidden_nodes/1,
          dynamic_name/1, allowed_nodes/1, ticks_keep_an_idle_connection/1, socket_options/1,
          statistics/1, wrong_cookie_and_cookie_per_node/1, started_at_run_time/1,
@@ -21,8 +21,8 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [plain_node_calls_weft, weft_calls_plain_node, a_node_changes_its_carrier_and_back,
-     plain_nodes_denied, remsh, erl_call,
+    [stock_node_calls_weft, weft_calls_stock_node, a_node_changes_its_carrier_and_back,
+     stock_nodes_denied, remsh, erl_call,
      without_epmd, ipv6, dynamic_name,
      ticks_keep_an_idle_connection, socket_options, statistics, wrong_cookie_and_cookie_per_node,
      started_at_run_time, node_that_does_not_listen, wrong_configuration,
@@ -40,35 +40,35 @@ end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
-%% --- plain nodes ------------------------------------------------------------------------------
+%% --- stock nodes ------------------------------------------------------------------------------
 
-plain_node_calls_weft(Config) ->
-    [Plain, Weft] = [plain(Config), alone(Config)],
-    true = connects(Plain, Weft),
-    talk(Plain, Weft),
-    talk(Weft, Plain).
+stock_node_calls_weft(Config) ->
+    [Stock, Weft] = [stock(Config), alone(Config)],
+    true = connects(Stock, Weft),
+    talk(Stock, Weft),
+    talk(Weft, Stock).
 
-weft_calls_plain_node(Config) ->
-    [Plain, Weft] = [plain(Config), alone(Config)],
-    true = connects(Weft, Plain),
-    talk(Weft, Plain),
-    talk(Plain, Weft).
+weft_calls_stock_node(Config) ->
+    [Stock, Weft] = [stock(Config), alone(Config)],
+    true = connects(Weft, Stock),
+    talk(Weft, Stock),
+    talk(Stock, Weft).
 
 %% Restarted with the flag, without it and with it again, under one name: whatever others remember
 %% of the node before does not keep it out.
 a_node_changes_its_carrier_and_back(Config) ->
     Weft = alone(Config),
-    Plain = plain(Config),
+    Stock = stock(Config),
     [begin
          Node = start(changing, #{carrier => Carrier}, Config),
          true = connects(Node, Weft),
-         true = connects(Node, Plain),
+         true = connects(Node, Stock),
          talk(Weft, Node),
          talk(Node, Weft),
-         talk(Plain, Node),
+         talk(Stock, Node),
          ok = weft_test_nodes:kill(Node),
-         [gone(Node, Other) || Other <- [Weft, Plain]]
-     end || Carrier <- [weft, plain, weft]],
+         [gone(Node, Other) || Other <- [Weft, Stock]]
+     end || Carrier <- [weft, stock, weft]],
     ok.
 
 gone(#{node := Node}, Other) ->
@@ -77,13 +77,13 @@ gone(#{node := Node}, Other) ->
                                                                               []))
                           end).
 
-plain_nodes_denied(Config) ->
-    Plain = plain(Config),
+stock_nodes_denied(Config) ->
+    Stock = stock(Config),
     Weft = start(weft, #{config => [{plain_nodes, deny}]}, Config),
     ok = call(Weft, weft_hostile_log, install, []),
-    false = connects(Plain, Weft),
+    false = connects(Stock, Weft),
     told(Weft, plain_denied),
-    false = connects(Weft, Plain).
+    false = connects(Weft, Stock).
 
 remsh(Config) ->
     Weft = alone(Config),
@@ -99,7 +99,7 @@ remsh(Config) ->
 remsh_arguments() ->
     ["-sname undefined",
      "-sname remsh_weft -proto_dist weft -pa " ++ weft_test_nodes:ebin(weft_dist),
-     "-sname remsh_plain", "-hidden -sname remsh_hidden"].
+     "-sname remsh_stock", "-hidden -sname remsh_hidden"].
 
 %% What a remote shell prints that runs one expression.
 remsh(Arguments, Weft, Config) ->
@@ -237,7 +237,7 @@ ticks_keep_an_idle_connection(Config) ->
     Args = ["-kernel", "net_ticktime", "3"],
     A = start(a, #{args => Args}, Config),
     Others = [start(other, #{carrier => Carrier, args => Args}, Config)
-              || Carrier <- [plain | [weft || is_full()]]],
+              || Carrier <- [stock | [weft || is_full()]]],
     [true = connects(A, Node) || Node <- Others],
     [ok = call(A, weft_resume_traffic, F, Arg)
      || {F, Arg} <- [{expect, []}, {watch_nodes, []}]],
@@ -367,8 +367,8 @@ refused_by_tls(A, Stranger) ->
 tls_and_tcp(Config) ->
     A = alone_tls(Config),
     ok = call(A, weft_hostile_log, install, []),
-    Plain = start(plain, #{long => "127.0.0.1", carrier => plain}, Config),
-    false = connects(Plain, A),
+    Stock = start(stock, #{long => "127.0.0.1", carrier => stock}, Config),
+    false = connects(Stock, A),
     told(A, tls),
     Other = start(other, #{long => "127.0.0.1"}, Config),
     false = connects(Other, A),
@@ -392,7 +392,7 @@ alone(Config) -> lasting(weft_alone, #{}, Config).
 
 other(Config) -> lasting(weft_other, #{}, Config).
 
-plain(Config) -> lasting(plain_alone, #{carrier => plain}, Config).
+stock(Config) -> lasting(stock_alone, #{carrier => stock}, Config).
 
 lasting(Name, Options, Config) ->
     alone_as(weft_test_nodes:node_name(Name), fun() -> start_named(Name, Options, Config) end).

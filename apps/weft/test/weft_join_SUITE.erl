@@ -110,7 +110,7 @@ what_cannot_be_joined_is_told(Config) ->
     Place = ?config(place, Config),
     _ = start(j2, full_mesh, [{options, #{cookie => "another"}} | Config]),
     _ = start(j3, full_mesh, [{env, [{cluster_name, "another"}]} | Config]),
-    _ = weft_test_nodes:start(j4, #{carrier => plain}, Place),
+    _ = weft_test_nodes:start(j4, #{carrier => stock}, Place),
     _ = weft_test_nodes:start(j5, #{}, Place),
     %% It takes ten seconds to be sure.
     Idle = [{node_name(j5), "application"} || os:getenv("FULL") =:= "1"],

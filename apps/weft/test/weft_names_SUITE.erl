@@ -190,7 +190,7 @@ names_cross_circuits(Config) ->
                        #{kind => eventual, names => 1, own => 1, peers => 2, conflicts => 0} end).
 
 names_run_on_stock_distribution(Config) ->
-    [A, B] = mesh([a, b], #{carrier => plain, args => ["-pa", weft_test_nodes:ebin(weft_names)]},
+    [A, B] = mesh([a, b], #{carrier => stock, args => ["-pa", weft_test_nodes:ebin(weft_names)]},
                   Config),
     Pid = call(A, ?MODULE, hold, [[{cluster, stock}]]),
     until(fun() -> lookup(B, stock) =:= {ok, Pid, undefined} end).

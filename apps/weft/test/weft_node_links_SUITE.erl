@@ -60,7 +60,7 @@ hidden_nodes_are_neighbours(Config) ->
     up(B, A).
 
 hidden_nodes_of_the_stock_carrier_are_neighbours(Config) ->
-    Options = #{carrier => plain,
+    Options = #{carrier => stock,
                 args => ["-hidden", "-pa", weft_test_nodes:ebin(weft_node_links)]},
     [A, B] = [node(Name, Options, Config) || Name <- [a, b]],
     [service(N) || N <- [A, B]],

@@ -78,7 +78,7 @@ forged_hosts_leave_little_behind(Config) ->
     BeforeThese = size_of(Node),
     [forge_host(Here, Config) || _ <- lists:seq(1, forged())],
     bounded(Node, BeforeThese, ?CODE_ATOMS_MAX),
-    Nameless = weft_test_nodes:start(undefined, #{carrier => plain}, ?config(place, Config)),
+    Nameless = weft_test_nodes:start(undefined, #{carrier => stock}, ?config(place, Config)),
     true = call(Nameless, net_kernel, connect_node, [name(Node)]),
     Named = call(Nameless, erlang, node, []),
     ?assertEqual(Named, call(Node, erpc, call, [Named, erlang, node, []])).
@@ -210,7 +210,7 @@ crossed(Short, Config) ->
 
 gets_in(Node, Options, Config) ->
     Name = list_to_atom("newcomer" ++ integer_to_list(erlang:unique_integer([positive]))),
-    Stock = weft_test_nodes:start(Name, Options#{carrier => plain}, ?config(place, Config)),
+    Stock = weft_test_nodes:start(Name, Options#{carrier => stock}, ?config(place, Config)),
     true = call(Stock, net_kernel, connect_node, [name(Node)]),
     ?assertEqual(name(Stock), call(Node, erpc, call, [name(Stock), erlang, node, []])).
 

@@ -124,7 +124,7 @@ start(Name, Args, Config) ->
 carrier(Name, Args, Config) when Name =:= weft_node; Name =:= weft_ticking ->
     #{args => ["-config", ?config(weft_config, Config) | Args]};
 carrier(_Name, Args, Config) ->
-    #{carrier => plain,
+    #{carrier => stock,
       args => ["-proto_dist", "inet_tls", "-ssl_dist_optfile", ?config(optfile, Config) | Args]}.
 
 call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args, 60000).

@@ -90,7 +90,7 @@ places_are_taken(Config) ->
 %% Stock nodes of all cases: one that connects, and one for the crowds.
 others(Config) ->
     [weft_test_nodes:lasting(list_to_atom(atom_to_list(Name) ++ "@127.0.0.1"),
-                             fun() -> start(Name, plain, [], Config) end)
+                             fun() -> start(Name, stock, [], Config) end)
      || Name <- [stock, crowd]].
 
 start(Name, Carrier, Weft, Config) ->

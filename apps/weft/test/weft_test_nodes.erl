@@ -3,7 +3,7 @@
 %% standard input and output (so control works whatever the distribution does), signals to their
 %% operating system processes, and waiting for conditions.
 %%
-%% Options of start/3: carrier (weft | plain), config ([{Key, Value}] of weft), args (more arguments
+%% Options of start/3: carrier (weft | stock), config ([{Key, Value}] of weft), args (more arguments
 %% of erl), long ("host": a long name with that host), cookie, around (a program and its arguments,
 %% which runs the words that follow: erl and its arguments).
 %%
@@ -209,7 +209,7 @@ node_args(Options, Log) ->
             "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"]
         ++ maps:get(args, Options, []).
 
-carrier_args(plain, _Config) ->
+carrier_args(stock, _Config) ->
     [];
 carrier_args(weft, Config) ->
     ["-pa", ebin(weft_dist), "-proto_dist", "weft"]

@@ -104,12 +104,12 @@ no_more_unacknowledged_than_sent(Config) ->
 
 %% --- who is a node of the cluster -------------------------------------------------------------
 
-%% Hidden nodes that only look, as the command does: a plain node, or over TLS one of weft.
+%% Hidden nodes that only look, as the command does: a stock node, or over TLS one of weft.
 tools_are_no_candidates(Config) ->
     [A, _] = Nodes = pair(Config),
     Tools = [weft_test_nodes:start(Name, #{carrier => Carrier, args => ["-hidden"]},
                                    ?config(place, Config))
-             || {Name, Carrier} <- [{place_plain, plain}, {place_weft, weft}]],
+             || {Name, Carrier} <- [{place_stock, stock}, {place_weft, weft}]],
     [true = call(Tool, net_kernel, connect_node, [name(A)]) || Tool <- Tools],
     until(fun() -> [name(Tool) || Tool <- Tools] -- call(A, erlang, nodes, [connected]) =:= [] end),
     Names = lists:sort([name(Node) || Node <- Nodes]),

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The command's own carrier (`-proto_dist weft_cli'): decides when a node is called, not when
-%% the VM starts, whether to be a plain Erlang node or a weft node.
+%% the VM starts, whether to be a stock node or a weft node.
 %%
-%% Plain is the rule: weft serves plain nodes, and they are no part of the overlay. But TLS is
+%% Stock is the rule: weft serves stock nodes, and they are no part of the overlay. But TLS is
 %% spoken with weft nodes only. Only calls out are made (dist_listen is false), so what serves
 %% incoming connections is not here.
 -module(weft_cli_dist).

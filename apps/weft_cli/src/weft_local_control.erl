@@ -2,7 +2,7 @@
 %% @doc Talks to the nodes of a local cluster, each directly, as a hidden node that nobody can call;
 %% and to one node of any other cluster.
 %%
-%% Links that are cut, or a topology, do not matter here: the command is a plain Erlang node, which
+%% Links that are cut, or a topology, do not matter here: the command is a stock Erlang node, which
 %% weft serves on the same port (for TLS, a weft node outside of the topology; see `weft_cli_dist').
 %% Calls of a node that is gone fail at once, of one that hangs after a timeout.
 -module(weft_local_control).

@@ -108,7 +108,7 @@ with_control(Config, Fun) ->
 control(Config) ->
     {ok, Cookie} = file:read_file(filename:join(?config(root, Config), "deploy/shop/cookie")),
     Port = ?config(port, Config),
-    weft_test_nodes:start(control, #{carrier => plain, long => "127.0.0.1",
+    weft_test_nodes:start(control, #{carrier => stock, long => "127.0.0.1",
                                      cookie => binary_to_list(Cookie),
                                      args => ["-hidden", "-connect_all", "false"]},
                           (?config(place, Config))#{epmd := #{port => Port}}).

@@ -108,7 +108,7 @@ upgraded(Count, Config) ->
     nothing_changes(Config),
     {ok, Cookie} = file:read_file(filename:join(?config(root, Config), "deploy/talk/cookie")),
     Place = (?config(place, Config))#{epmd := #{port => ?config(port, Config)}},
-    Control = weft_test_nodes:start(control, #{carrier => plain, long => "127.0.0.1",
+    Control = weft_test_nodes:start(control, #{carrier => stock, long => "127.0.0.1",
                                                cookie => binary_to_list(Cookie),
                                                args => ["-hidden", "-connect_all", "false"]},
                                     Place),

@@ -39,7 +39,7 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% --- topologies -------------------------------------------------------------------------------
 
-stock(Config) -> all_to_all(fun(_) -> #{carrier => plain} end, Config).
+stock(Config) -> all_to_all(fun(_) -> #{carrier => stock} end, Config).
 
 full_mesh(Config) ->
     all_to_all(fun(_) -> weft({full_mesh, #{seeds => [node_name(p1)]}}) end, Config).

@@ -134,7 +134,7 @@ of_session(A, B) ->
 a_stock_node(Config) ->
     A = node(a, #{}, Config),
     Args = ["-pa", weft_test_nodes:ebin(weft) | paths()],
-    B = weft_test_nodes:start(b, #{carrier => plain, args => Args}, ?config(place, Config)),
+    B = weft_test_nodes:start(b, #{carrier => stock, args => Args}, ?config(place, Config)),
     connect(A, B),
     ok = call(A, ?MODULE, former, []),
     Former = fun() -> text(call(A, prometheus_text_format, format, [former])) end,
