@@ -29,7 +29,7 @@ times_test() ->
     ?assertEqual({none, [], false},
                  {?REQUESTS:find(Id, R3), ?REQUESTS:ids(0, R3), ?REQUESTS:is_late(0, 9999, R3)}).
 
-commands_wait_in_line_and_count_test() ->
+commands_wait_in_a_queue_and_count_test() ->
     {Id, R1} = ?REQUESTS:add(write(x), ?REQUESTS:new()),
     R2 = lists:foldl(fun(N, R) -> ?REQUESTS:wait({N, from, 0}, x, R) end, R1, [1, 2, 3]),
     ?assertEqual(4, ?REQUESTS:count(R2)),
