@@ -24,7 +24,7 @@
 %% @doc Connects to Node for a link, or for a further lane given its index and the link's token.
 %% Calling is called as soon as the way to Node is known, before it is connected.
 -spec dial(node(), link | {weft_hello:purpose(), binary()}, address() | undefined,
-           Calling :: fun(() -> ok), TimeoutMs :: pos_integer()) ->
+           Calling :: fun(() -> term()), TimeoutMs :: pos_integer()) ->
           {ok, weft_transport:socket(), weft_handshake:peer(), address() | undefined}
         | {error, term()}.
 dial(Node, What, LastKnown, Calling, TimeoutMs) ->
@@ -35,7 +35,7 @@ dial(Node, What, LastKnown, Calling, TimeoutMs) ->
             weft_tunnel:connect(
               Node,
               fun(Connection) ->
-                      ok = Calling(),
+                      _ = Calling(),
                       introduce(Connection, undefined, {Node, What}, Deadline)
               end,
               fun() ->
@@ -46,7 +46,7 @@ dial(Node, What, LastKnown, Calling, TimeoutMs) ->
 called({error, Reason}, _Node, _What, _Calling, _Deadline) ->
     {error, Reason};
 called(Found, Node, What, Calling, Deadline) ->
-    ok = Calling(),
+    _ = Calling(),
     dial_address(Node, What, Found, Deadline).
 
 address(Node, LastKnown, Deadline) ->

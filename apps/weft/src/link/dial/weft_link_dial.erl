@@ -46,7 +46,7 @@ start(Node, What, #dial{attempt = undefined, address = Address} = Dial) ->
     Self = self(),
     TimeoutMs = weft_config:get(handshake_timeout_ms),
     Pid = spawn_opt(fun() ->
-                            Calling = fun() -> Self ! {calling, self()}, ok end,
+                            Calling = fun() -> Self ! {calling, self()} end,
                             Result = weft_dialer:dial(Node, What, Address, Calling, TimeoutMs),
                             hand_over(Result, Self),
                             Self ! {dialled, self(), Result}
