@@ -81,30 +81,21 @@ an_attempt_is_ended_once_by_its_own_process_test() ->
     ?assertEqual(none, ?DIAL:ended(Pid, Ended)),
     ?assert(?DIAL:may_start(Ended)).
 
-%% Nothing answers at this address: what is looked for is whether it was known before that.
-an_attempt_calls_once_it_has_the_address_test() ->
-    Started = ?DIAL:start('nobody@127.0.0.1', link, known_address()),
-    ?assertNot(?DIAL:is_calling(Started)),
-    Pid = receive {calling, P} -> P after 30000 -> error(not_told) end,
-    Calling = ?DIAL:calls(Pid, ?DIAL:calls(self(), Started)),
-    ?assertNot(?DIAL:is_calling(?DIAL:calls(self(), Started))),
-    ?assert(?DIAL:is_calling(Calling)),
-    ?assertNot(?DIAL:may_start(Calling)),
-    receive {dialled, Pid, {error, _}} -> ok after 30000 -> error(not_told) end,
-    {link, Ended} = ?DIAL:ended(Pid, Calling),
-    ?assertNot(?DIAL:is_calling(Ended)),
-    %% It came late.
-    ?assertNot(?DIAL:is_calling(?DIAL:calls(Pid, Ended))).
-
-%% There is no epmd module of that name.
-an_attempt_without_an_address_never_calls_test() ->
-    Started = ?DIAL:start('nobody@host.invalid', link, ?DIAL:new()),
-    receive {dialled, Pid, {error, _}} -> {link, _} = ?DIAL:ended(Pid, Started)
-    after 30000 -> error(not_told)
-    end,
-    receive {calling, _} -> error(called) after 0 -> ok end.
-
-known_address() -> ?DIAL:reached({{127, 0, 0, 1}, 1}, ?DIAL:new()).
+an_attempt_that_waits_for_the_address_is_no_call_test() ->
+    Started = ?DIAL:start('nobody@127.0.0.1', link, ?DIAL:new()),
+    ?assert(?DIAL:is_calling(Started)),
+    ?assertNot(?DIAL:is_calling(?DIAL:new())),
+    Pid = receive {dialled, P, {error, _}} -> P after 30000 -> error(not_told) end,
+    Waiting = ?DIAL:told(waiting, Pid, ?DIAL:told(waiting, self(), Started)),
+    ?assert(?DIAL:is_calling(?DIAL:told(waiting, self(), Started))),
+    ?assertNot(?DIAL:is_calling(Waiting)),
+    ?assert(?DIAL:is_under_way(Waiting)),
+    ?assertNot(?DIAL:may_start(Waiting)),
+    ?assertNot(?DIAL:is_calling(?DIAL:told(calling, self(), Waiting))),
+    ?assert(?DIAL:is_calling(?DIAL:told(calling, Pid, Waiting))),
+    {link, Ended} = ?DIAL:ended(Pid, Waiting),
+    %% They came late.
+    ?assertNot(?DIAL:is_calling(?DIAL:told(calling, Pid, ?DIAL:told(waiting, Pid, Ended)))).
 
 told() ->
     receive dial -> ok after 10000 -> error(not_told) end.

@@ -4,17 +4,18 @@
 %% After a failed attempt the next one has to wait, each time twice as long, up to a second. While
 %% epmd does not know the name, pauses grow on slowly, up to five seconds: a node that is to come
 %% dials by itself as a rule, and a cluster may have many that are not there. An attempt is a
-%% process linked to the caller, which is that of the link. It sends {calling, Pid} once it has the
-%% address of the peer, and {dialled, Pid, Result} at the end, and gives the caller the socket of a
-%% result {ok, Socket, Peer, Address}. The end of a pause is the message `dial'.
+%% process linked to the caller, which is that of the link. It sends {dialled, Pid, Result} at the
+%% end, and gives the caller the socket of a result {ok, Socket, Peer, Address}. The end of a pause
+%% is the message `dial'.
 %%
-%% An attempt that still looks for the address is no call: what answers addresses may stand still
-%% (epmd, name servers), and the call of the peer must not be refused for the sake of one that may
-%% never be made (`weft_link_admission').
+%% An attempt that waits for the address of its peer for long is no call: what answers addresses may
+%% stand still (epmd, name servers), and the call of the peer must not be refused for the sake of
+%% one that may never be made (`weft_link_admission'). It sends {waiting, Pid} then, and
+%% {calling, Pid} when it has the address after all.
 %% `weft_link' decides why to dial, and what becomes of the lane.
 -module(weft_link_dial).
 
--export([new/0, start/3, calls/2, is_calling/1, is_under_way/1, may_start/1, ended/2, failed/2,
+-export([new/0, start/3, told/3, is_calling/1, is_under_way/1, may_start/1, ended/2, failed/2,
          is_gone/1, is_in_doubt/2, reached/2, pause/2, pause_is_over/1, cancel_pause/1,
          retry_later/1, retry_at_once/1]).
 -export_type([dial/0]).
@@ -27,8 +28,11 @@
 %% How often in a row epmd did not know the name: once may be an epmd that was itself restarted.
 -define(MISSING_MAX, 2).
 
--record(dial, {%% A third element says that the attempt has the address.
-               attempt :: {pid(), weft_hello:purpose()} | {pid(), weft_hello:purpose(), calling}
+%% For so long an attempt without an address is one that is about to have it.
+-define(ADDRESS_MS, 500).
+
+-record(dial, {%% A third element says that the attempt waits for the address for long.
+               attempt :: {pid(), weft_hello:purpose()} | {pid(), weft_hello:purpose(), waiting}
                         | undefined,
                timer :: reference() | undefined,
                retry_ms = ?RETRY_MIN_MS :: pos_integer(),
@@ -46,12 +50,17 @@ start(Node, What, #dial{attempt = undefined, address = Address} = Dial) ->
     Self = self(),
     TimeoutMs = weft_config:get(handshake_timeout_ms),
     Pid = spawn_opt(fun() ->
-                            Calling = fun() -> Self ! {calling, self()} end,
+                            Waiting = erlang:send_after(?ADDRESS_MS, Self, {waiting, self()}),
+                            Calling = fun() -> calling(Waiting, Self) end,
                             Result = weft_dialer:dial(Node, What, Address, Calling, TimeoutMs),
                             hand_over(Result, Self),
                             Self ! {dialled, self(), Result}
                     end, [link, {priority, weft_turn:priority(control)}]),
     Dial#dial{attempt = {Pid, purpose(What)}}.
+
+calling(Waiting, Link) ->
+    _ = erlang:cancel_timer(Waiting) =:= false andalso (Link ! {calling, self()}),
+    ok.
 
 purpose(link) -> link;
 purpose({Purpose, _Token}) -> Purpose.
@@ -61,17 +70,19 @@ hand_over({ok, Socket, _Peer, _Address}, Link) ->
 hand_over({error, _}, _Link) ->
     ok.
 
-%% @doc The message {calling, Pid} came.
--spec calls(pid(), dial()) -> dial().
-calls(Pid, #dial{attempt = {Pid, Purpose}} = Dial) ->
-    Dial#dial{attempt = {Pid, Purpose, calling}};
-calls(_Earlier, Dial) ->
+%% @doc The message {waiting, Pid} or {calling, Pid} came.
+-spec told(waiting | calling, pid(), dial()) -> dial().
+told(waiting, Pid, #dial{attempt = {Pid, Purpose}} = Dial) ->
+    Dial#dial{attempt = {Pid, Purpose, waiting}};
+told(calling, Pid, #dial{attempt = {Pid, Purpose, waiting}} = Dial) ->
+    Dial#dial{attempt = {Pid, Purpose}};
+told(_, _Earlier, Dial) ->
     Dial.
 
 %% @doc Is the peer about to be called, or being called just now?
 -spec is_calling(dial()) -> boolean().
-is_calling(#dial{attempt = {_Pid, _Purpose, calling}}) -> true;
-is_calling(_Dial) -> false.
+is_calling(#dial{attempt = {_Pid, _Purpose}}) -> true;
+is_calling(_WaitingOrNone) -> false.
 
 -spec is_under_way(dial()) -> boolean().
 is_under_way(#dial{attempt = Attempt}) -> Attempt =/= undefined.

@@ -142,8 +142,8 @@ handle_info({timeout, Timer, parted}, #link{demand = Demand} = Link) ->
 handle_info(dial, #link{dial = Dial} = Link) ->
     {noreply, need(publish(Link#link{dial = weft_link_dial:pause_is_over(Dial),
                                      is_released = false}))};
-handle_info({calling, Pid}, #link{dial = Dial} = Link) ->
-    {noreply, publish(Link#link{dial = weft_link_dial:calls(Pid, Dial)})};
+handle_info({Told, Pid}, #link{dial = Dial} = Link) when Told =:= waiting; Told =:= calling ->
+    {noreply, publish(Link#link{dial = weft_link_dial:told(Told, Pid, Dial)})};
 handle_info({dialled, Pid, Result}, #link{dial = Dial} = Link) ->
     {noreply, attempt_ended(weft_link_dial:ended(Pid, Dial), Result, Link)};
 handle_info({'EXIT', Pid, normal}, Link) when is_pid(Pid) -> {noreply, Link};
