@@ -105,7 +105,8 @@ values(Bucket, Key, Given) ->
 put(Bucket, Key, Value) -> put(Bucket, Key, Value, #{}).
 
 %% @doc Writes a value. It replaces the values that were read with the context in the options, and
-%% is a sibling of others. (In a bucket without siblings the last write stays.)
+%% is a sibling of others. (In a bucket without siblings the last write stays.) The context that is
+%% returned covers these others, too: a further write with it replaces them, read or not.
 -spec put(bucket(), key(), binary(), options()) -> {ok, context()} | {error, error()}.
 put(Bucket, Key, Value, Given) when is_binary(Value) ->
     case weft_kv_strong:is_strong(Bucket) of

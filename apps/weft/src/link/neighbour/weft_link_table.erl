@@ -10,8 +10,8 @@
 
 -define(TABLE, weft_links).
 
-%% What a link process publishes: its first lane when up, whether it is calling the peer
-%% to bring it up, its token.
+%% What a link process publishes: its first lane when up, whether it is calling the peer to bring it
+%% up, its token.
 -type published() :: #{lane => weft_lane:lane(), is_calling => boolean(),
                        wanted => boolean(), is_released => boolean(), neighbour => boolean(),
                        token => binary(), incarnation => non_neg_integer(),
@@ -74,14 +74,14 @@ take(Key, Pid) ->
     [Published || {_, P, Published} <- ets:take(?TABLE, {Key}), P =:= Pid].
 
 %% @doc What the registry has to know when it is started again. The row has a key that no link has.
--spec subscribers() -> {subscribers(), Decider :: weft_links:core() | none}.
+-spec subscribers() -> {subscribers(), Admitting :: weft_links:core() | none}.
 subscribers() ->
     case ets:lookup(?TABLE, subscribers) of
-        [{subscribers, Subscribers, Decider}] -> {Subscribers, Decider};
+        [{subscribers, Subscribers, Admitting}] -> {Subscribers, Admitting};
         [] -> {[], none}
     end.
 
 -spec set_subscribers(subscribers(), weft_links:core() | none) -> ok.
-set_subscribers(Subscribers, Decider) ->
-    true = ets:insert(?TABLE, {subscribers, Subscribers, Decider}),
+set_subscribers(Subscribers, Admitting) ->
+    true = ets:insert(?TABLE, {subscribers, Subscribers, Admitting}),
     ok.
