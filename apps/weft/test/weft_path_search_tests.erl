@@ -114,6 +114,13 @@ a_better_path_is_asked_for_where_there_is_one_test() ->
      || {Link, Search} <- [{link, Found}, {other, lost(Found)}, {other, first()},
                            {other, found(?SEARCH:new(acceptor))}]].
 
+%% The news that it has come up may have been too early, when there was no path yet.
+who_asks_looks_at_the_link_to_the_peer_when_there_is_a_path_test() ->
+    [?assertMatch({_, [find_direct]}, ?SEARCH:found(link, 0, Search))
+     || Search <- [first(), lost(), found(first())]],
+    [?assertMatch({_, []}, ?SEARCH:found(link, 0, Search))
+     || Search <- [?SEARCH:new(acceptor), ?SEARCH:stop(lost())]].
+
 %% The path that there is goes on.
 a_better_path_that_is_not_found_is_not_looked_for_again_test() ->
     {ok, Asked, [{open, other, resume}, {after_ms, _, Timer}]} =
@@ -121,9 +128,9 @@ a_better_path_that_is_not_found_is_not_looked_for_again_test() ->
     ?assertEqual({ok, Asked, []}, ?SEARCH:handle(Timer, Asked)).
 
 it_is_known_how_long_a_search_took_test() ->
-    ?assertEqual(undefined, ?SEARCH:last_ms(?SEARCH:found(link, 7000, first()))),
-    Lost = ?SEARCH:lost(10000, ?SEARCH:found(link, 7000, first())),
-    ?assertEqual(5, ?SEARCH:last_ms(?SEARCH:found(link, 15999, Lost))).
+    ?assertEqual(undefined, ?SEARCH:last_ms(found(7000, first()))),
+    Lost = ?SEARCH:lost(10000, found(7000, first())),
+    ?assertEqual(5, ?SEARCH:last_ms(found(15999, Lost))).
 
 %% --- giving up --------------------------------------------------------------------------------
 
@@ -189,7 +196,7 @@ taken({Link, opening}, {#{labels := [], next := Label} = Model, Search}) ->
 taken({Link, accepted}, {#{labels := [{Of, Label}]} = Model, Search}) ->
     ?assertEqual(Link =:= Of, ?SEARCH:concerns(Link, Label, Search)),
     case Link of
-        Of -> {Model#{path := Link, labels := []}, ?SEARCH:found(Link, 0, Search)};
+        Of -> said(?SEARCH:found(Link, 0, Search), Model#{path := Link, labels := []});
         _ -> {Model, Search}
     end;
 taken({Link, refused}, {#{path := Path, labels := Labels} = Model, Search}) ->
@@ -232,7 +239,11 @@ first() ->
     {Search, _} = ?SEARCH:first(0, ?SEARCH:new(initiator)),
     Search.
 
-found(Search) -> ?SEARCH:found(link, 0, Search).
+found(Search) -> found(0, Search).
+
+found(NowUs, Search0) ->
+    {Search, _} = ?SEARCH:found(link, NowUs, Search0),
+    Search.
 
 lost() -> lost(found(first())).
 

@@ -24,6 +24,7 @@ streams_test_() ->
                           {with_a_path, fun news_are_nothing_where_there_is_a_path/0},
                           {unheard, fun an_acknowledgement_is_no_word_of_the_ticker/0},
                           {another_way, fun another_neighbour_is_counted/0},
+                          {direct, fun a_link_that_came_up_during_an_attempt_is_taken/0},
                           {once, fun a_stream_is_accepted_once/0},
                           {at_rest, fun ticks_pass_by_a_stream_at_rest/0},
                           {in_use, fun a_stream_that_waits_is_not_at_rest/0},
@@ -135,6 +136,34 @@ another_neighbour_is_counted() ->
     ?assertEqual(1, Reroutes(Move(C, Stream2))),
     [begin unlink(Link), exit(Link, kill) end || Link <- [A, B, C]],
     true = ets:delete(weft_links).
+
+%% When the link said so, the stream had no path that could be replaced by a better one.
+a_link_that_came_up_during_an_attempt_is_taken() ->
+    ok = weft_link_table:new(),
+    Gateway = link_to(gateway@h),
+    Direct = link_to('peer@host'),
+    Stream0 = weft_stream:initiator(distribution, 'peer@host', weft_session_counters:new(), self()),
+    {ok, Stream1} = weft_stream:handle({weft_path, opening, Gateway, ?LABEL}, Stream0),
+    {ok, Stream2} = weft_stream:handle({weft_path, available, Direct}, Stream1),
+    ok = weft_link_table:publish('peer@host', #{lane => lane(1), neighbour => true}),
+    {connected, Stream} = weft_stream:handle({weft_path, accepted, Gateway, [lane(2)], ?LABEL, 0},
+                                             Stream2),
+    ?assertMatch(#{link := Gateway}, weft_stream:info(Stream)),
+    receive {told, Direct, {open, _, _, #{mode := resume}}} -> ok
+    after 1000 -> error(not_opened)
+    end,
+    [begin unlink(Link), exit(Link, kill) end || Link <- [Gateway, Direct]],
+    true = ets:delete(weft_links).
+
+%% A process in the place of a link, which passes on what it is told.
+link_to(Node) ->
+    Test = self(),
+    Link = spawn_link(fun() ->
+                              receive {weft_handler, Message} -> Test ! {told, self(), Message} end,
+                              receive stop -> ok end
+                      end),
+    ok = weft_link_table:enter(Node, Link),
+    Link.
 
 %% The peer opens it again when nothing has answered yet.
 a_stream_is_accepted_once() ->

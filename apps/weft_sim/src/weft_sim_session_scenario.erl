@@ -179,9 +179,11 @@ checkers({Source, Target, Gateways},
      {weft_sim_circuit_checker, #{ends => {Source, Target}, gateways => Gateways}},
      {weft_sim_session_memory_checker, #{nodes => [Source, Target], queue_bytes => QueueBytes,
                                          window_bytes => Window}}
-     | [{weft_sim_starvation_checker, #{nodes => [Source, Target], beyond => Beyond,
-                                        bytes_per_ms => slowest(Lanes)}}
-        || QueueBytes > ?MIB]].
+     | [{weft_sim_direct_path_checker, #{ends => {Source, Target}}}
+        || lists:any(fun({_, A, B, _}) -> {A, B} =:= {Source, Target} end, Lanes)]
+       ++ [{weft_sim_starvation_checker, #{nodes => [Source, Target], beyond => Beyond,
+                                           bytes_per_ms => slowest(Lanes)}}
+           || QueueBytes > ?MIB]].
 
 slowest(Lanes) -> lists:min([Rate || {_, _, _, Rate} <- Lanes]).
 

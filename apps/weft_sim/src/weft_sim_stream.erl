@@ -219,6 +219,11 @@ carry_out([Effect | Effects], NowMs, Stream0, Done) ->
 effect({find_link, Purpose}, NowMs, Stream0) ->
     {Found, Stream} = find_link(Stream0),
     event({link, Purpose, Found}, NowMs, Stream);
+effect(find_direct, NowMs, #stream{peer = Peer, switches = Switches} = Stream) ->
+    case weft_sim_lanes:to(Peer, weft_sim_switches:lanes(Switches)) of
+        [_ | _] -> event({available, Peer}, NowMs, Stream);
+        [] -> {Stream, []}
+    end;
 effect({open, Link, Mode}, NowMs, #stream{id = Id, host = Host, own = Own, peer = Peer} = Stream) ->
     Open = #{mode => Mode, kind => distribution, hops => ?HOPS, session => Id,
              received => received(Stream), source => Own, target => atom_to_binary(Peer)},

@@ -209,6 +209,10 @@ checkers_find_what_they_are_for_test_() ->
           ?_assertMatch({violation, _},
                         weft_sim_circuit_checker:settled(
                           before_they_meet(), #{ends => list_to_tuple(Ends), gateways => []})),
+          ?_assertEqual(ok, weft_sim_direct_path_checker:settled(
+                              Settled, #{ends => list_to_tuple(Ends)})),
+          ?_assertMatch({violation, _}, weft_sim_direct_path_checker:settled(
+                                          Settled, #{ends => {hd(Ends), 'n003@sim'}})),
           ?_assertEqual(ok, weft_sim_starvation_checker:settled(
                               Settled, #{nodes => Ends, bytes_per_ms => 1000,
                                          beyond => express})),
@@ -252,14 +256,15 @@ the_scenarios_lose_paths_and_lanes_and_stop_senders_test_() ->
 
 %% The deliberate bugs of streams and circuits (test/mutants) are found here. In seed 2845 of
 %% `session_lives' the session comes up one second before the senders stop, and both ends have
-%% filled their queues.
+%% filled their queues. In seeds 162 and 201 of `session_faults' the link of the ends comes up while
+%% they open a circuit over a gateway.
 nothing_is_found_test_() ->
     {timeout, 600, [{lists:concat([Scenario, ", seed ", Seed]),
                      fun() ->
                          #{violation := Violation} = weft_sim:run(Scenario, Seed, 4),
                          ?assertEqual(none, Violation)
                      end}
-                    || {Scenario, Seeds} <- [{session_faults, lists:seq(1, 25)},
+                    || {Scenario, Seeds} <- [{session_faults, [162, 201 | lists:seq(1, 25)]},
                                              {session_lanes, lists:seq(1, 25)},
                                              {session_silence, lists:seq(1, 13)},
                                              {session_lives, [2845 | lists:seq(1, 30)]}],

@@ -16,7 +16,8 @@
 %% that will not pass, and its owner is told. The search after a path was lost (`lost/2', `again/3')
 %% goes on until it is given up, which is the end of the stream. Where there is a path, but a link
 %% comes up that leads to the peer, this end asks for a better one; the path stays until that one is
-%% accepted.
+%% accepted. The link may have come up while an attempt over another one was under way, so it is
+%% looked at once more when there is a path.
 %%
 %% Timers are never cancelled. Each carries a token, and only the last one of its kind means
 %% anything, until a path is found.
@@ -60,6 +61,8 @@
 -type effect() ::
         %% Look for the link that leads to the peer now; the answer is an event, at once.
         {find_link, open | {move, link()}}
+        %% If the link to the peer itself is up, the answer is the event available, at once.
+      | find_direct
       | {watch, link()}
         %% Ask that link for a circuit, and to forget one. What was received is said with it.
       | {open, link(), new | resume}
@@ -202,14 +205,15 @@ is_passing(_, _, _) -> false.
 
 %% @doc There is a path over that link. What timers and links say of the search for it means nothing
 %% any more.
--spec found(link(), NowUs :: integer(), search()) -> search().
-found(Link, NowUs, #search{stage = Stage, last_ms = LastMs} = Search) ->
-    Search#search{stage = {found, Link}, attempt = undefined, backoff_ms = ?BACKOFF_MIN_MS,
-                  retry = undefined, give_up = undefined,
-                  last_ms = case Stage of
-                                {lost, SinceUs} -> (NowUs - SinceUs) div 1000;
-                                _ -> LastMs
-                            end}.
+-spec found(link(), NowUs :: integer(), search()) -> {search(), [effect()]}.
+found(Link, NowUs, #search{asks = Asks, stage = Stage, last_ms = LastMs} = Search) ->
+    {Search#search{stage = {found, Link}, attempt = undefined, backoff_ms = ?BACKOFF_MIN_MS,
+                   retry = undefined, give_up = undefined,
+                   last_ms = case Stage of
+                                 {lost, SinceUs} -> (NowUs - SinceUs) div 1000;
+                                 _ -> LastMs
+                             end},
+     [find_direct || Asks]}.
 
 %% --- a path was lost --------------------------------------------------------------------------
 

@@ -168,6 +168,14 @@ carry_out([Effect | Effects], Stream) -> carry_out(Effects, effect(Effect, Strea
 effect({find_link, Purpose}, #stream{node = Node} = Stream0) ->
     {ok, Stream} = event({link, Purpose, path_link(Node)}, Stream0),
     Stream;
+effect(find_direct, #stream{node = Node} = Stream0) ->
+    case weft_links:up(Node) andalso weft_links:lookup(Node) of
+        {ok, Link} ->
+            {ok, Stream} = event({available, Link}, Stream0),
+            Stream;
+        _Down ->
+            Stream0
+    end;
 effect({watch, Link}, #stream{link_monitor = Monitor} = Stream) ->
     _ = is_reference(Monitor) andalso erlang:demonitor(Monitor, [flush]),
     Stream#stream{link_monitor = erlang:monitor(process, Link)};

@@ -188,12 +188,13 @@ resume(Received, #stream{out = Out0, resumes = Resumes} = Stream, Effects) ->
     end.
 
 %% The incarnation is told each time, because it is not repeated if it is lost.
-on_path({Link, Lanes, Label}, NowUs, #stream{out = Out, search = Search} = Stream) ->
+on_path({Link, Lanes, Label}, NowUs, #stream{out = Out, search = Search0} = Stream) ->
     Told = [{incarnation, Lane, Label} || Lane <- lists:sublist(Lanes, 1)],
+    {Search, Better} = weft_path_search:found(Link, NowUs, Search0),
     {Stream#stream{path = #path{link = Link, label = Label, lanes = weft_lane_turns:new(Lanes, [])},
-                   search = weft_path_search:found(Link, NowUs, Search),
+                   search = Search,
                    out = weft_outbound_core:lanes(length(Lanes), Out), resend = []},
-     [{keep_alive, false}] ++ Told ++ [{watch, Link}]}.
+     [{keep_alive, false}] ++ Told ++ [{watch, Link} | Better]}.
 
 %% There is another path at once, so no time to give up.
 drop_path(NowUs, #stream{path = #path{link = Link, label = Label}} = Stream) ->
