@@ -162,6 +162,19 @@ the_token_is_not_logged_whatever_crashes_test() ->
                   <<"crash_as_argument">>]],
     ?assertEqual([], [Event || Event <- Logged, has_token(Event)]).
 
+%% Its supervisor gives up, and is started again.
+however_often_its_process_ends_it_is_back_test_() ->
+    {timeout, 60, fun() ->
+        with([], fun(Port) ->
+            [killed(weft_dashboard_model) || _ <- lists:seq(1, 5)],
+            true = exit(whereis(weft_dashboard_model), kill),
+            weft_test_nodes:until(fun() -> whereis(weft_dashboard_parts_sup) =:= undefined end),
+            ?assertMatch({503, _}, get("/api/model", Port)),
+            weft_test_nodes:until(fun() -> whereis(weft_dashboard_model) =/= undefined end),
+            ?assertMatch({200, _}, get("/api/model", Port))
+        end)
+    end}.
+
 killed(Name) ->
     Pid = whereis(Name),
     true = exit(Pid, kill),

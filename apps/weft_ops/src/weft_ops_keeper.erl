@@ -1,15 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Keeps what watches a node from ending the node.
 %%
-%% When the processes of weft_ops have ended too often for their supervisor, it ends, too. Then they
-%% are all started again after a pause, for ever. Without this the application would end, and with
-%% it the node where the application is permanent, as those of a release are.
+%% When the processes of an application (weft_ops, weft_dashboard) have ended too often for their
+%% supervisor, it ends, too. Then they are all started again after a pause, for ever. Without this
+%% the application would end, and with it the node where the application is permanent, as those of a
+%% release are.
 -module(weft_ops_keeper).
 -behaviour(gen_server).
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/2]).
+-export([start_link/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 %% How long one that was started before may take to end.
@@ -17,22 +18,25 @@
 
 -type start() :: {module(), atom(), [term()]}.
 
--record(keeper, {start :: start(),
+-record(keeper, {application :: atom(),
+                 start :: start(),
                  pause_ms :: pos_integer(),
                  kept = none :: none | pid()}).
 
-%% @doc Start is the function that starts a supervisor, linked to its caller. If it fails the first
-%% time, so does this.
--spec start_link(start(), PauseMs :: pos_integer()) -> {ok, pid()} | {error, term()}.
-start_link(Start, PauseMs) ->
-    gen_server:start_link({local, ?MODULE}, ?MODULE, {Start, PauseMs}, []).
+%% @doc Start is the function that starts the supervisor of that application's processes, linked to
+%% its caller. If it fails the first time, so does this.
+-spec start_link(Application :: atom(), start(), PauseMs :: pos_integer()) ->
+          {ok, pid()} | {error, term()}.
+start_link(Application, Start, PauseMs) ->
+    gen_server:start_link(?MODULE, {Application, Start, PauseMs}, []).
 
 %% @private
--spec init({start(), pos_integer()}) -> {ok, #keeper{}} | {stop, term()}.
-init({Start, PauseMs}) ->
+-spec init({atom(), start(), pos_integer()}) -> {ok, #keeper{}} | {stop, term()}.
+init({Application, Start, PauseMs}) ->
     _ = process_flag(trap_exit, true),
     case started(Start) of
-        {ok, Kept} -> {ok, #keeper{start = Start, pause_ms = PauseMs, kept = Kept}};
+        {ok, Kept} -> {ok, #keeper{application = Application, start = Start, pause_ms = PauseMs,
+                                   kept = Kept}};
         {error, Reason} -> {stop, Reason}
     end.
 
@@ -75,10 +79,10 @@ handle_info(Message, Keeper) ->
     ok = weft_stray:message(Message),
     {noreply, Keeper}.
 
-ended(Reason, #keeper{pause_ms = PauseMs} = Keeper) ->
-    ?LOG_ERROR("weft_ops: its processes end again and again (~0tP), see the reports before this "
-               "one. They are started again in ~b ms; until then nobody is told of this node.",
-               [Reason, 20, PauseMs]),
+ended(Reason, #keeper{application = Application, pause_ms = PauseMs} = Keeper) ->
+    ?LOG_ERROR("~s: its processes end again and again (~0tP), see the reports before this one. "
+               "They are started again in ~b ms; until then it does nothing.",
+               [Application, Reason, 20, PauseMs]),
     _ = erlang:send_after(PauseMs, self(), start),
     Keeper#keeper{kept = none}.
 

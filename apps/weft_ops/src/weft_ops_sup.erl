@@ -21,5 +21,6 @@ init(WithSecrets) ->
     Config = maps:remove(webhook, WithSecrets),
     Parts = {weft_ops_parts_sup, start_link, [Config]},
     {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
-          [#{id => weft_ops_keeper, start => {weft_ops_keeper, start_link, [Parts, ?PAUSE_MS]},
+          [#{id => weft_ops_keeper,
+             start => {weft_ops_keeper, start_link, [weft_ops, Parts, ?PAUSE_MS]},
              type => supervisor, shutdown => infinity}]}}.
