@@ -94,5 +94,5 @@ lost() -> (on_path())#{path := none, search := search(lost)}.
 new() -> #{established => false, incarnation => undefined, path => none, search => search(new)}.
 
 search(new) -> weft_path_search:new(initiator);
-search(found) -> weft_path_search:found(link, 1, search(new));
+search(found) -> element(1, weft_path_search:found(link, 1, search(new)));
 search(lost) -> weft_path_search:lost(5, search(found)).
