@@ -60,7 +60,7 @@ of_too_many_origins_the_one_silent_for_longest_is_forgotten_test() ->
                  [weft_delivered:is_new({{Node, 1}, 1}, Delivered) || Node <- [a, b, c]]).
 
 new(Options) ->
-    weft_delivered:new(Options#{give_up_ms => 1000}).
+    weft_delivered:new(maps:merge(#{give_up_ms => 1000, forget_ms => 600000}, Options)).
 
 add_all(Numbers, Delivered) ->
     lists:foldl(fun(N, D) -> weft_delivered:add({?ORIGIN, N}, 0, D) end, Delivered, Numbers).

@@ -193,11 +193,25 @@ a_message_missed_for_good_is_told_test() ->
     {_, Effects} = at(120000, {timer, exchange}, Node1),
     ?assertEqual([{missed, 'root@host', [{2, 3}]}], [Notice || {notice, Notice} <- Effects]).
 
+%% Its sender says nothing more, and a neighbour that got it late keeps it for twice the time.
+a_message_that_is_kept_for_long_is_delivered_once_test() ->
+    KeepMs = 3600000,
+    Have = {message, ?B, {1, {have, [{{'root@host', 1}, [{1, 1}]}]}}},
+    {Node0, _} = gossip(?ID(1), 1, ?B, 0, linked_to([?B], #{cache_ms => KeepMs})),
+    lists:foldl(fun(Ms, Before) ->
+                        {Node, _} = at(Ms, {timer, exchange}, Before),
+                        ?assertMatch({_, []}, at(Ms, Have, Node)),
+                        Node
+                end, Node0, [KeepMs div 2, KeepMs - 1, 2 * KeepMs]).
+
 a_message_of_a_newer_version_is_ignored_test() ->
     ?assertMatch({_, []}, event({message, ?B, {2, whatever}}, linked_to([?B]))).
 
 linked_to(Neighbours) ->
-    {New, _} = ?CORE:init(?A, #{seed => 1}),
+    linked_to(Neighbours, #{}).
+
+linked_to(Neighbours, Options) ->
+    {New, _} = ?CORE:init(?A, Options#{seed => 1}),
     lists:foldl(fun up/2, New, Neighbours).
 
 up(Node, State0) ->

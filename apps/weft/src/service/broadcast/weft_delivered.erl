@@ -26,13 +26,14 @@
 
 -opaque delivered() :: #delivered{}.
 
-%% @doc Nothing delivered yet. Options: `give_up_ms', `forget_ms' (600000), `ranges_max' (64) for an
-%% origin, and `origins_max' (20000): beyond it the one that was silent for longest is forgotten.
--spec new(#{give_up_ms := pos_integer(), atom() => term()}) -> delivered().
-new(#{give_up_ms := GiveUpMs} = Options) ->
+%% @doc Nothing delivered yet. Options: `give_up_ms', `forget_ms' (longer than any node keeps a
+%% message), `ranges_max' (64) for an origin, and `origins_max' (20000): beyond it the one that was
+%% silent for longest is forgotten.
+-spec new(#{give_up_ms := pos_integer(), forget_ms := pos_integer(), atom() => term()}) ->
+          delivered().
+new(#{give_up_ms := GiveUpMs, forget_ms := ForgetMs} = Options) ->
     #delivered{ranges_max = maps:get(ranges_max, Options, 64), give_up_ms = GiveUpMs,
-               origins_max = maps:get(origins_max, Options, 20000),
-               forget_ms = maps:get(forget_ms, Options, 600000)}.
+               origins_max = maps:get(origins_max, Options, 20000), forget_ms = ForgetMs}.
 
 %% @doc Whether the message was not delivered yet.
 -spec is_new(id(), delivered()) -> boolean().

@@ -79,6 +79,7 @@
 -define(VERSION, 1).
 %% Some 400 nodes with five neighbours each.
 -define(REACH_MAX, 4).
+-define(FORGET_MS, 600000).
 -define(DEFAULTS,
         #{trees => shared, trees_max => 64, graft_ms => 250, regraft_ms => 125, batch_ms => 20,
           optimise_hops => 2, shape_ms => 30000, spread_links => 5, exchange_ms => 10000,
@@ -94,9 +95,13 @@ init(Self, Options0) ->
     {Incarnation, Rand} = rand:uniform_s(1 bsl 48, weft_core:seed(Self, ?MODULE, Options)),
     State = #state{self = Self, incarnation = Incarnation, rand = Rand, options = Options,
                    cache = weft_message_cache:new(Options),
-                   %% By then it is in no cache any more.
-                   delivered = weft_delivered:new(Options#{give_up_ms => 2 * CacheMs})},
+                   delivered = weft_delivered:new(maps:merge(times(CacheMs), Options))},
     finish(exchange_later(State)).
+
+%% After twice the time a message is in no cache any more. Until then each node has to know that it
+%% had it, however long the sender is silent.
+times(CacheMs) ->
+    #{give_up_ms => 2 * CacheMs, forget_ms => max(?FORGET_MS, 3 * CacheMs)}.
 
 %% @doc See `weft_core'.
 -spec handle(weft_core:event(), integer(), #state{}) -> {#state{}, weft_core:effects()}.
