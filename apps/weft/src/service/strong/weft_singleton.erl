@@ -28,9 +28,9 @@
 
 -type name() :: {weft_names:scope(), Name :: term()}.
 -type options() :: #{retry_ms => pos_integer(), shutdown_ms => pos_integer()}.
-%% `retry_ms' (1000): how often a node that waits looks whether the name is free, besides monitoring
-%% the holder. `shutdown_ms' (5000): how long the child may take to end in good order when this
-%% process is stopped.
+%% `retry_ms' (1000): how often a node that waits looks whether the name is free. It looks at once
+%% when the holder ends, but not when the connection to it is lost. `shutdown_ms' (5000): how long
+%% the child may take to end in good order when this process is stopped.
 
 -record(singleton, {
     name :: name(),
@@ -90,6 +90,9 @@ handle_info({asked, Ref, Answer}, #singleton{helper = {_, Ref}} = Singleton) ->
     answered(Answer, Singleton#singleton{helper = none});
 handle_info({'DOWN', Ref, process, _, _Crash}, #singleton{helper = {Ref, _}} = Singleton) ->
     {noreply, wait(Singleton#singleton{helper = none})};
+%% The replicas have the name until the lease ends; who is asked meanwhile says `taken' again.
+handle_info({'DOWN', Ref, process, _, noconnection}, #singleton{holder = Ref} = Singleton) ->
+    {noreply, Singleton#singleton{holder = none}};
 handle_info({'DOWN', Ref, process, _, _Reason}, #singleton{holder = Ref} = Singleton) ->
     {noreply, ask(Singleton#singleton{holder = none})};
 handle_info({'DOWN', _Former, process, _, _Reason}, Singleton) ->
