@@ -16,7 +16,8 @@
          exactly_once_over_breaks/1, over_a_gateway/1, slow_receiver/1,
          policies_when_nothing_moves/1, monotonic/1, acknowledged/1, acknowledged_here/1,
          acknowledged_across_deaths/1, causal_order/1, causal_and_death/1, idle_streams_close/1,
-         stock_node/1, node_down/1, hostile_payloads/1, telemetry_is_told/1]).
+         stock_node/1, application_that_starts_later/1, node_down/1, hostile_payloads/1,
+         telemetry_is_told/1]).
 
 -define(T, weft_channel_traffic).
 %% So many messages of each sender, while connections are cut.
@@ -27,6 +28,7 @@
           keyed => #{parallelism => 4, block_ms => 60000},
           fanned => #{},
           resting => #{},
+          waking => #{block_ms => 60000},
           ending => #{},
           files => #{class => bulk, block_ms => 60000},
           small => #{queue_bytes => 65536, block_ms => 300},
@@ -44,7 +46,8 @@ all() ->
      acknowledged_fan_out, large_messages_keep_their_place, compressed, exactly_once_over_breaks,
      over_a_gateway, slow_receiver, policies_when_nothing_moves, monotonic, acknowledged,
      acknowledged_here, acknowledged_across_deaths, causal_order, causal_and_death,
-     idle_streams_close, stock_node, node_down, hostile_payloads, telemetry_is_told].
+     idle_streams_close, stock_node, application_that_starts_later, node_down, hostile_payloads,
+     telemetry_is_told].
 
 init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),
@@ -521,6 +524,31 @@ stock_node(Config) ->
     {ok, _} = call(W, ?T, keeper, [keeper]),
     ok = call(A, weft, send, [{keeper, name(W)}, hello, default]),
     weft_test_nodes:until(fun() -> call(W, ?T, received, [keeper]) =:= [hello] end).
+
+%% Who sends all the time to a node whose application starts gets a stream all the same, and the
+%% order stays. The sending process looks every few seconds; here we make it look.
+application_that_starts_later(Config) ->
+    [A, _, _] = shared(Config),
+    W = weft_test_nodes:start(unique(w), #{}, ?config(place, Config)),
+    {ok, _} = call(W, ?T, keeper, [keeper]),
+    To = {keeper, name(W)},
+    done = call(A, ?T, wait_numbered, [call(A, ?T, send_numbered, [To, 1, 20, 1000, waking])]),
+    [Sender] = streams(A, waking),
+    State = fun() -> maps:get(state, call(A, gen_server, call, [Sender, info])) end,
+    weft_test_nodes:until(fun() -> State() =:= plain end),
+    Steady = call(A, ?T, send_numbered, [To, 2, 20000, 1000, waking]),
+    %% There are no channels yet, and it goes on as before.
+    idle = call(A, erlang, send, [Sender, idle]),
+    weft_test_nodes:until(fun() -> State() =:= plain end),
+    ok = call(W, ?T, start, [[]]),
+    weft_test_nodes:until(fun() ->
+                                  _ = State() =:= plain
+                                      andalso call(A, erlang, send, [Sender, idle]),
+                                  State() =:= up
+                          end),
+    done = call(A, ?T, wait_numbered, [Steady]),
+    in_order(W, 20020),
+    ?assertEqual(ok, call(A, weft, send, [To, last, #{channel => waking, ack => true}])).
 
 %% Payloads that make no sense end that stream and are reported; the node, its distribution and
 %% other streams go on.

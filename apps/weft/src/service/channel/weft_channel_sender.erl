@@ -9,8 +9,12 @@
 %% processes are of this module too.
 %%
 %% To a node without channels (no weft, or not the application) it sends by the distribution, in the
-%% same order. It ends when the node is down, with all that waits, and when idle for a while. The
-%% counter of a process that ends says so, so no message can be put in its mailbox unnoticed.
+%% same order. As long as it is used it asks there now and then whether there are channels: the
+%% carrier of a node that starts takes connections before the application takes streams. The answer
+%% comes after all that was sent by the distribution has arrived, and nothing is sent until then.
+%%
+%% It ends when the node is down, with all that waits, and when idle for a while. The counter of a
+%% process that ends says so, so no message can be put in its mailbox unnoticed.
 -module(weft_channel_sender).
 -behaviour(gen_server).
 
@@ -42,7 +46,8 @@
                  limit :: pos_integer(),
                  queue :: weft_channel_queue_core:queue(),
                  stream :: weft_stream:stream() | undefined,
-                 state = connecting :: connecting | up | plain,
+                 state = connecting :: connecting | up | plain
+                                     | {asking, Request :: gen_server:request_id()},
                  waiters = queue:new() :: queue:queue({reference(), Cost :: pos_integer()}),
                  waking = false :: boolean(),
                  large :: weft_channel_large:large(),
@@ -86,20 +91,22 @@ options(Partition, Channel) ->
 
 %% As with `!', the first message connects the nodes.
 %% @private
-handle_continue(connect, #sender{key = {Node, Name, Partition}} = Sender) ->
+handle_continue(connect, #sender{key = {Node, _, _}} = Sender) ->
     case net_kernel:connect_node(Node) of
         true ->
             true = erlang:monitor_node(Node, true),
-            begin_stream(has_session(Node), {channel, atom_to_binary(Name), Partition}, Sender);
+            case has_session(Node) of
+                true -> begin_stream(Sender);
+                false -> next(Sender#sender{state = plain})
+            end;
         _ ->
             ended(nodedown, Sender)
     end.
 
-begin_stream(true, Kind, #sender{key = {Node, _, _}} = Sender) ->
-    Stream = weft_stream:initiator(Kind, Node, weft_session_counters:new(), self()),
-    next(Sender#sender{stream = weft_stream:connect(Stream)});
-begin_stream(false, _Kind, Sender) ->
-    next(Sender#sender{state = plain}).
+begin_stream(#sender{key = {Node, Name, Partition}} = Sender) ->
+    Stream = weft_stream:initiator({channel, atom_to_binary(Name), Partition}, Node,
+                                   weft_session_counters:new(), self()),
+    next(Sender#sender{state = connecting, stream = weft_stream:connect(Stream)}).
 
 has_session(Node) ->
     whereis(weft_carrier_sup) =/= undefined andalso weft_sessions:with(atom_to_binary(Node)) =/= [].
@@ -111,10 +118,13 @@ handle_call(info, _From, #sender{key = {Node, Name, Partition}} = Sender) ->
                Stream -> weft_stream:info(Stream)
            end,
     {reply, Path#{kind => channel, name => Name, partition => Partition, peer => Node,
-                  node => undefined, state => Sender#sender.state,
+                  node => undefined, state => state(Sender),
                   queued_bytes => weft_channel_queue_core:bytes(Sender#sender.queue)}, Sender};
 handle_call(Request, _From, Sender) ->
     {reply, weft_stray:call(Request), Sender}.
+
+state(#sender{state = {asking, _}}) -> connecting;
+state(#sender{state = State}) -> State.
 
 %% @private
 handle_cast(Request, Sender) ->
@@ -132,38 +142,47 @@ code_change(_Version, #sender{stream = Stream} = Sender, _Extra) ->
 %% @private
 -spec handle_info(term(), #sender{}) ->
           {noreply, #sender{}} | {noreply, #sender{}, 0} | {stop, term(), #sender{}}.
-handle_info(timeout, Sender) ->
+handle_info(Message, #sender{state = {asking, Request}} = Sender) ->
+    case gen_server:check_response(Message, Request) of
+        no_reply -> message(Message, Sender);
+        {reply, _} -> begin_stream(Sender);
+        {error, _NoChannels} -> next(Sender#sender{state = plain})
+    end;
+handle_info(Message, Sender) ->
+    message(Message, Sender).
+
+message(timeout, Sender) ->
     next(pump(Sender));
-handle_info({weft_item, Cost, Item}, Sender) ->
+message({weft_item, Cost, Item}, Sender) ->
     next(pump(drain(?DRAIN_MESSAGES, put_in(none, Cost, Item, Sender))));
-handle_info({weft_slot, Slot, Cost, Item}, Sender) ->
+message({weft_slot, Slot, Cost, Item}, Sender) ->
     next(pump(drain(?DRAIN_MESSAGES, put_in(Slot, Cost, Item, Sender))));
-handle_info({weft_wait, Ref, Cost}, #sender{waiters = Waiters} = Sender) ->
+message({weft_wait, Ref, Cost}, #sender{waiters = Waiters} = Sender) ->
     next(wake_waiters(Sender#sender{waiters = queue:in({Ref, Cost}, Waiters)}));
-handle_info({weft_wait_no_more, Ref}, #sender{waiters = Waiters} = Sender) ->
+message({weft_wait_no_more, Ref}, #sender{waiters = Waiters} = Sender) ->
     Others = queue:filter(fun({R, _}) -> R =/= Ref end, Waiters),
     next(wake_waiters(Sender#sender{waiters = Others}));
-handle_info(wake_more, Sender) ->
+message(wake_more, Sender) ->
     next(wake_waiters(Sender#sender{waking = false}));
-handle_info({weft_packet, _, Link, _Lane, Label, {close, _, Reason}}, Sender) ->
+message({weft_packet, _, Link, _Lane, Label, {close, _, Reason}}, Sender) ->
     stream({weft_path, closed, Link, Label, Reason}, Sender);
-handle_info({weft_large, arrived, Id}, #sender{large = Large} = Sender) ->
+message({weft_large, arrived, Id}, #sender{large = Large} = Sender) ->
     next(Sender#sender{large = weft_channel_large:arrived(Id, Large)});
-handle_info({nodedown, Node}, #sender{key = {Node, _, _}} = Sender) ->
+message({nodedown, Node}, #sender{key = {Node, _, _}} = Sender) ->
     ended(nodedown, Sender);
-handle_info({'DOWN', _, process, Pid, Reason} = Down, #sender{large = Large0} = Sender) ->
+message({'DOWN', _, process, Pid, Reason} = Down, #sender{large = Large0} = Sender) ->
     case weft_channel_large:down(Pid, Reason, Large0) of
         {ok, Large} -> next(Sender#sender{large = Large});
         lost -> ended(nodedown, Sender);
         unknown -> stream(Down, Sender)
     end;
-handle_info(due, Sender) ->
+message(due, Sender) ->
     next(Sender#sender{timer = none});
-handle_info(connect_again, #sender{stream = Stream, state = connecting} = Sender) ->
+message(connect_again, #sender{stream = Stream, state = connecting} = Sender) ->
     next(Sender#sender{stream = weft_stream:connect(Stream)});
-handle_info(idle, Sender) ->
+message(idle, Sender) ->
     idle(Sender);
-handle_info(Message, Sender) ->
+message(Message, Sender) ->
     stream(Message, Sender).
 
 stream(_Message, #sender{stream = undefined} = Sender) ->
@@ -284,6 +303,8 @@ set_timer(DueMs, Sender) ->
 
 is_ready(#sender{state = connecting}) ->
     false;
+is_ready(#sender{state = {asking, _}}) ->
+    false;
 is_ready(#sender{state = plain, queue = Queue}) ->
     weft_channel_queue_core:is_ready(Queue);
 is_ready(#sender{stream = Stream, queue = Queue, large = Large}) ->
@@ -371,7 +392,14 @@ idle(#sender{sent = Sent, sent_then = Sent, idle_looks = Looks} = Sender)
 idle(#sender{sent = Sent, sent_then = Sent, idle_looks = Looks} = Sender) ->
     next(look(Sender#sender{idle_looks = Looks + 1}));
 idle(#sender{sent = Sent} = Sender) ->
-    next(look(Sender#sender{sent_then = Sent, idle_looks = 0})).
+    next(asked(look(Sender#sender{sent_then = Sent, idle_looks = 0}))).
+
+%% Only over a session of weft there can be a stream.
+asked(#sender{state = plain, stream = Stream, key = {Node, _, _}} = Sender)
+  when Stream =/= undefined ->
+    Sender#sender{state = {asking, gen_server:send_request({weft_channels, Node}, is_here)}};
+asked(Sender) ->
+    Sender.
 
 is_acknowledged(#sender{queue = Queue, stream = Stream}) ->
     weft_channel_queue_core:is_empty(Queue)
@@ -384,7 +412,10 @@ close(#sender{key = Key, bytes = Bytes}) ->
         _InUse -> false
     end.
 
-%% A tick is answered by an acknowledgement, which frees what is kept for the last of them.
+%% A tick is answered by an acknowledgement, which frees what is kept for the last of them. Who was
+%% asked for channels, and has not answered since the last look, is taken to have none.
+look(#sender{state = {asking, _}} = Sender) ->
+    look(Sender#sender{state = plain});
 look(#sender{stream = Stream} = Sender) ->
     _ = erlang:send_after(?LOOK_MS, self(), idle),
     case Stream of

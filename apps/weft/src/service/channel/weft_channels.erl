@@ -4,7 +4,8 @@
 %% A channel is found in a persistent term, its sending process for a peer and partition in a table:
 %% both cost the same whatever the number of peers. Senders, receivers and labels register
 %% themselves. This process only removes the rows of ended ones, and answers other nodes that ask
-%% for the participant of a label. The tables belong to its supervisor.
+%% for the participant of a label, or whether there are channels here. The tables belong to its
+%% supervisor.
 -module(weft_channels).
 -behaviour(gen_server).
 
@@ -173,6 +174,8 @@ tell(Name, Told) ->
 %% @private
 handle_call({label, Label}, _From, Watched) ->
     {reply, label(Label), Watched};
+handle_call(is_here, _From, Watched) ->
+    {reply, true, Watched};
 handle_call(Request, _From, Watched) ->
     {reply, weft_stray:call(Request), Watched}.
 
