@@ -33,7 +33,8 @@ old_news_is_not_passed_on_test() ->
 
 whoever_asks_gets_what_it_lacks_test() ->
     State0 = linked([?B], start()),
-    {State, _} = handle(from(?B, {delta, [{?C, 3, member}, {'d@host', 1, left}]}), State0),
+    {State, _} = handle(from(?B, {delta, [{?C, 3, member}, {'d@host', 1, member},
+                                          {'d@host', 1, left}]}), State0),
     {_, Effects} = handle(from(?B, {pull, [{?A, 1, member}, {?C, 2, member}]}), State),
     ?assertEqual([{?B, {delta, [{?C, 3, member}, {'d@host', 1, left}]}}], sent(Effects)).
 

@@ -11,17 +11,21 @@
 %% heard of its departure. They are dropped after some time, and the oldest when there are too many.
 %% A partition that lasts longer may bring a departed node back as an unreachable member (`forget'
 %% removes it).
+%%
+%% Nodes drop a tombstone at different times. So one of a node that is not in the table is kept, but
+%% told only to who takes that node for a member, and digests leave out all tombstones. Otherwise
+%% each node would get back from another one what it has dropped, for ever.
 -module(weft_member_table).
 
--export([new/2, merge/3, get/2, members/2, entries/1, newer_than/2, digest/1, expire/2]).
+-export([new/2, merge/3, get/2, members/2, entries/1, told/1, newer_than/2, digest/1, expire/2]).
 -export_type([table/0, entry/0, kind/0]).
 
 -record(table, {
     entries = #{} :: #{weft_core:node_id() => {incarnation(), status()}},
     %% Sum of the hashes of all entries: equal tables have equal sums.
     hash = 0 :: non_neg_integer(),
-    %% When each tombstone was learned.
-    left_at_ms = #{} :: #{weft_core:node_id() => integer()},
+    %% When each tombstone was learned, also of nodes that were not in the table then.
+    left_at_ms = #{} :: #{weft_core:node_id() => integer() | {unknown, integer()}},
     members_max :: pos_integer(),
     tombstones_max :: pos_integer(),
     tombstone_ms :: pos_integer()}).
@@ -69,12 +73,13 @@ merge_one({Node, Incarnation, Status} = Entry, NowMs, {Changed, Refused, Table})
 is_newer({Incarnation, left}, {Incarnation, Kind}) -> Kind =/= left;
 is_newer({New, _}, {Old, _}) -> New > Old.
 
-put_entry({Node, Incarnation, Status} = Entry, NowMs, Table) ->
+put_entry({Node, Incarnation, Status} = Entry, NowMs, #table{entries = Before} = Table) ->
     #table{entries = Entries, hash = Hash, left_at_ms = LeftAt} = remove(Node, Table),
     Table#table{entries = Entries#{Node => {Incarnation, Status}},
                 hash = Hash + erlang:phash2(Entry),
                 left_at_ms = case Status of
-                                 left -> LeftAt#{Node => NowMs};
+                                 left when is_map_key(Node, Before) -> LeftAt#{Node => NowMs};
+                                 left -> LeftAt#{Node => {unknown, NowMs}};
                                  _Kind -> LeftAt
                              end}.
 
@@ -104,20 +109,41 @@ entries(#table{entries = Entries}) ->
     lists:sort([{Node, Incarnation, Status}
                 || {Node, {Incarnation, Status}} <- maps:to_list(Entries)]).
 
+%% @doc What any other node is told, in term order.
+-spec told(table()) -> [entry()].
+told(Table) ->
+    [Entry || Entry <- entries(Table), is_told(Entry, Table)].
+
+is_told({Node, _, _}, #table{left_at_ms = LeftAt}) ->
+    case LeftAt of
+        #{Node := {unknown, _}} -> false;
+        #{} -> true
+    end.
+
 %% @doc Our entries that differ from the given ones: what their sender should be told.
 -spec newer_than([entry()], table()) -> [entry()].
 newer_than(Theirs, Table) ->
-    entries(Table) -- Theirs.
+    Known = maps:from_list([{Node, []} || {Node, _, _} <- Theirs]),
+    [Entry || {Node, _, _} = Entry <- entries(Table) -- Theirs,
+              is_map_key(Node, Known) orelse is_told(Entry, Table)].
 
-%% @doc A summary that is equal only for equal tables, except for a collision of hashes.
+%% @doc A summary that is equal only if the members are the same, except for a collision of hashes.
 -spec digest(table()) -> {Count :: non_neg_integer(), Hash :: non_neg_integer()}.
-digest(#table{entries = Entries, hash = Hash}) ->
-    {map_size(Entries), Hash}.
+digest(#table{entries = Entries, hash = Hash, left_at_ms = LeftAt}) ->
+    {map_size(Entries) - map_size(LeftAt),
+     maps:fold(fun(Node, _, Sum) ->
+                       #{Node := {Incarnation, left}} = Entries,
+                       Sum - erlang:phash2({Node, Incarnation, left})
+               end, Hash, LeftAt)}.
 
 %% @doc Drops tombstones that are too old or too many.
 -spec expire(NowMs :: integer(), table()) -> table().
 expire(NowMs, #table{left_at_ms = LeftAt, tombstones_max = Max, tombstone_ms = AgeMs} = Table) ->
-    NewestFirst = lists:reverse(lists:sort([{At, Node} || {Node, At} <- maps:to_list(LeftAt)])),
+    OldestFirst = lists:sort([{at_ms(At), Node} || {Node, At} <- maps:to_list(LeftAt)]),
+    NewestFirst = lists:reverse(OldestFirst),
     {Few, Beyond} = lists:split(min(Max, length(NewestFirst)), NewestFirst),
     Old = [Dropped || {At, _} = Dropped <- Few, NowMs - At > AgeMs],
     lists:foldl(fun({_, Node}, Acc) -> remove(Node, Acc) end, Table, Beyond ++ Old).
+
+at_ms({unknown, AtMs}) -> AtMs;
+at_ms(AtMs) -> AtMs.

@@ -6,7 +6,7 @@
 %% gets the messages to send, the views `{member, Node} => Incarnation', and what changed. The owner
 %% decides which nodes to dial. Protocol, in order:
 %% <ol>
-%% <li>A link comes up: both ends send their whole table and ask for what they lack (`pull'). The
+%% <li>A link comes up: both ends send what they know and ask for what they lack (`pull'). The
 %%     answer is a `delta', if the other end knows more.</li>
 %% <li>What was new to the receiver is passed on once (`delta'), to those of its neighbours that the
 %%     owner names; if they are more than `fanout', to so many of them at random.</li>
@@ -107,7 +107,7 @@ handle(Event, Neighbours, NowMs, Membership0) ->
     {lists:reverse(Changes), Effects, Quiet}.
 
 on({neighbour_up, Node}, _Neighbours, _NowMs, #membership{table = Table} = M) ->
-    send(Node, {pull, weft_member_table:entries(Table)}, M);
+    send(Node, {pull, weft_member_table:told(Table)}, M);
 on({message, From, {Version, Message}}, Neighbours, NowMs, #membership{version = Version} = M) ->
     message(Message, From, Neighbours, NowMs, M);
 on({message, _From, _OtherVersion}, _Neighbours, _NowMs, M) ->
@@ -133,7 +133,7 @@ message({pull, Entries}, From, Neighbours, NowMs, M0) ->
 message({digest, Digest}, From, _Neighbours, _NowMs, #membership{table = Table} = M) ->
     case weft_member_table:digest(Table) of
         Digest -> M;
-        _Differs -> send(From, {pull, weft_member_table:entries(Table)}, M)
+        _Differs -> send(From, {pull, weft_member_table:told(Table)}, M)
     end.
 
 %% A node that has left ignores news: late news must not make it a member again.
