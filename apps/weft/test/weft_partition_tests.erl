@@ -6,13 +6,14 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
-%% An application that takes its time to stop.
+%% An application that takes its time to stop, and may not start.
 -export([start/2, prep_stop/1, stop/1]).
 
 policy_test_() ->
     {foreach, fun prepared/0, fun cleared/1,
      [fun nobody_counts/1, fun alone_among_three/1, fun applications_are_paused/1,
-      fun what_was_paused_is_remembered/1, fun a_short_split_leaves_applications_running/1]}.
+      fun what_was_paused_is_remembered/1, fun a_short_split_leaves_applications_running/1,
+      fun what_is_started_in_the_minority_is_paused/1, fun what_does_not_start_is_tried_again/1]}.
 
 prepared() ->
     ok = weft_view:new(),
@@ -92,10 +93,8 @@ what_was_paused_is_remembered(_) ->
 %% The end of the split comes while the application, which takes its time, is being stopped.
 a_short_split_leaves_applications_running(_) ->
     {timeout, 60, ?_test(begin
-        ok = application:load({application, weft_slow, [{mod, {?MODULE, []}}, {modules, []},
-                                                        {applications, []}, {registered, []}]}),
         true = register(weft_slow_tests, self()),
-        ok = application:start(weft_slow),
+        ok = slow_started(),
         ok = weft_partition_applications:pause([weft_slow]),
         Stopping = receive {stopping, Pid} -> Pid end,
         ok = weft_partition_applications:resume(),
@@ -106,6 +105,48 @@ a_short_split_leaves_applications_running(_) ->
         ok = application:stop(weft_slow),
         ok = application:unload(weft_slow)
     end)}.
+
+%% It looks again after some seconds; here we make it look.
+what_is_started_in_the_minority_is_paused(_) ->
+    {timeout, 60, ?_test(begin
+        ok = paused_alone([sasl]),
+        ok = weft_test_nodes:until(fun() -> weft_partition:side() =:= minority end),
+        %% Both have done what follows from that.
+        _ = [sys:get_state(Name) || Name <- [weft_partition, weft_partition_applications]],
+        {ok, _} = application:ensure_all_started(sasl),
+        weft_partition ! look,
+        ok = weft_test_nodes:until(fun() -> not is_running(sasl) end),
+        ?assertMatch(#{paused := [sasl]}, weft_partition:status()),
+        ok = voters([node()]),
+        ok = weft_test_nodes:until(fun() -> is_running(sasl) end),
+        ok = application:stop(sasl)
+    end)}.
+
+what_does_not_start_is_tried_again(_) ->
+    {timeout, 60, ?_test(begin
+        ok = slow_started(),
+        ok = weft_partition_applications:pause([weft_slow]),
+        ok = weft_test_nodes:until(fun() -> not is_running(weft_slow) end),
+        true = register(weft_slow_tests, self()),
+        ok = application:set_env(weft_slow, fails, true),
+        ok = weft_partition_applications:resume(),
+        ok = receive tried -> ok after 20000 -> not_tried end,
+        ok = weft_test_nodes:until(fun() -> {resume, [weft_slow]} =:= wanted() end),
+        ok = application:set_env(weft_slow, fails, false),
+        true = unregister(weft_slow_tests),
+        weft_partition_applications ! again,
+        ok = weft_test_nodes:until(fun() -> is_running(weft_slow) end),
+        ok = weft_test_nodes:until(fun() -> weft_partition_applications:paused() =:= [] end),
+        ok = application:stop(weft_slow),
+        ok = application:unload(weft_slow)
+    end)}.
+
+wanted() -> weft_view:lookup(weft_partition_applications).
+
+slow_started() ->
+    ok = application:load({application, weft_slow, [{mod, {?MODULE, []}}, {modules, []},
+                                                    {applications, []}, {registered, []}]}),
+    application:start(weft_slow).
 
 paused_alone(Applications) ->
     ok = application:set_env(weft, partition_policy, pause_minority),
@@ -130,7 +171,13 @@ killed(Name) ->
     end.
 
 start(_Type, []) ->
-    {ok, spawn_link(fun() -> receive after infinity -> ok end end)}.
+    case application:get_env(weft_slow, fails, false) of
+        true ->
+            weft_slow_tests ! tried,
+            {error, not_yet};
+        false ->
+            {ok, spawn_link(fun() -> receive after infinity -> ok end end)}
+    end.
 
 prep_stop(State) ->
     case whereis(weft_slow_tests) of

@@ -9,10 +9,10 @@
 %%
 %% The key `partition_policy' says what follows. With `stay' nothing does (strong names and
 %% singletons refuse and stop by themselves, see `weft_names_strong'). With `pause_minority' the
-%% applications in `pause_applications' are stopped on the smaller side and started again on the
-%% greater one. With `{callback, {Module, Function}}' Function is called with the side and what is
-%% reachable, in a process of its own. With any policy a subscriber gets `{weft_partition, Side,
-%% Info}'.
+%% applications in `pause_applications' are stopped on the smaller side, also those that are started
+%% there later, and started again on the greater one. With `{callback, {Module, Function}}' Function
+%% is called with the side and what is reachable, in a process of its own. With any policy a
+%% subscriber gets `{weft_partition, Side, Info}'.
 %%
 %% Not here: which side may change data. Strong names decide that by votes, name by name.
 -module(weft_partition).
@@ -101,6 +101,7 @@ handle_info({'DOWN', Ref, process, _, _}, #partition{subscribers = Subscribers} 
     {noreply, State#partition{subscribers = maps:remove(Ref, Subscribers)}};
 %% Scopes that are started later bring further voters.
 handle_info(look, State) ->
+    ok = still_paused(State),
     {noreply, look_again(looked(State))};
 handle_info({_NodeUpOrDown, _Node, _Info}, State) ->
     {noreply, looked(State)};
@@ -148,12 +149,25 @@ changed(Side, State) ->
     ok = follow(Policy, Side, Info),
     State.
 
+%% An application may have been started since, as on a node that starts in the minority.
+still_paused(#partition{side = minority}) ->
+    case weft_config:get(partition_policy) of
+        pause_minority -> follow(pause_minority, minority, #{});
+        _ -> ok
+    end;
+still_paused(_State) ->
+    ok.
+
 follow(stay, _Side, _Info) ->
     ok;
 follow({callback, {Module, Function}}, Side, Info) ->
     _ = spawn(Module, Function, [Side, Info]),
     ok;
+%% While the node boots, whoever needs the application would not start, and the node neither.
 follow(pause_minority, minority, _Info) ->
-    weft_partition_applications:pause(weft_config:get(pause_applications));
+    case init:get_status() of
+        {_, started} -> weft_partition_applications:pause(weft_config:get(pause_applications));
+        _Booting -> ok
+    end;
 follow(pause_minority, _MajorityOrUnknown, _Info) ->
     weft_partition_applications:resume().

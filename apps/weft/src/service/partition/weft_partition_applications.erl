@@ -4,12 +4,17 @@
 %% a split which heals while an application is being stopped leaves it running.
 %%
 %% What is stopped, and what is to become of it, is a row of `weft_view', which outlives this
-%% process: after a restart it goes on from there.
+%% process: after a restart it goes on from there. What can not be started again now is tried again
+%% later: what it needs may not be back yet.
 -module(weft_partition_applications).
 -behaviour(gen_server).
 
+-include_lib("kernel/include/logger.hrl").
+
 -export([start_link/0, child_spec/0, pause/1, resume/0, paused/0]).
 -export([init/1, handle_continue/2, handle_cast/2, handle_call/3, handle_info/2]).
+
+-define(AGAIN_MS, 10000).
 
 -type wanted() :: {pause | resume, [atom()]}.
 
@@ -77,6 +82,9 @@ handle_call(Request, _From, none) ->
 
 %% @private
 -spec handle_info(term(), none) -> {noreply, none}.
+handle_info(again, none) ->
+    ok = carried_out(wanted()),
+    {noreply, none};
 handle_info(Message, none) ->
     ok = weft_stray:message(Message),
     {noreply, none}.
@@ -88,5 +96,19 @@ want(Wanted) ->
 carried_out({pause, Applications}) ->
     lists:foreach(fun application:stop/1, Applications);
 carried_out({resume, Applications}) ->
-    lists:foreach(fun application:ensure_all_started/1, lists:reverse(Applications)),
-    weft_view:delete(?MODULE, ?MODULE).
+    case [App || App <- lists:reverse(Applications), not is_started(App)] of
+        [] ->
+            weft_view:delete(?MODULE, ?MODULE);
+        Failed ->
+            _ = erlang:send_after(?AGAIN_MS, self(), again),
+            weft_view:put(?MODULE, ?MODULE, {resume, lists:reverse(Failed)})
+    end.
+
+is_started(Application) ->
+    case application:ensure_all_started(Application) of
+        {ok, _} -> true;
+        {error, Reason} ->
+            ?LOG_ERROR(#{weft => ?MODULE, application => Application, reason => Reason,
+                         problem => "it was paused, and does not start; it is tried again"}),
+            false
+    end.
