@@ -92,7 +92,9 @@ errors_say_what(Config) ->
                  {x, [], "must be a map"},
                  {x, #{kind => weak}, "eventual or strong"},
                  {x, #{conflict => mine}, "oldest, newest"},
-                 {x, #{looser => exit}, "unknown option looser"}]].
+                 {x, #{looser => exit}, "unknown option looser"},
+                 {cluster, #{kind => strong, voters => [name(A)]}, "its kind is eventual"}]],
+    ?assertEqual(eventual, call(A, weft_names, kind, [cluster])).
 
 a_process_of_another_node_is_registered_there(Config) ->
     [A, B, _] = shared(Config),

@@ -162,13 +162,28 @@ names(Scope) ->
 -spec start_scope(scope(), map()) -> ok | {error, Text :: string()}.
 start_scope(Scope, Options) ->
     case check_scope(Scope, Options) of
-        {ok, Module} ->
-            case weft_services:start(weft_names_sup:child_spec(Module, Scope, Options)) of
-                {ok, _Pid} -> known(Scope, Module);
-                {error, Reason} -> {error, text("scope ~0p does not start: ~0p", [Scope, Reason])}
+        {ok, Module} -> start_scope(Scope, Module, Options, runs(Scope));
+        {error, Text} -> {error, Text}
+    end.
+
+start_scope(Scope, Module, _Options, Other) when Other =/= none, Other =/= Module ->
+    {error, text("scope ~0p runs already, and its kind is ~s: stop it first, or choose another "
+                 "name", [Scope, kind_of(Other)])};
+start_scope(Scope, Module, Options, _) ->
+    case weft_services:start(weft_names_sup:child_spec(Module, Scope, Options)) of
+        {ok, _Pid} -> known(Scope, Module);
+        {error, Reason} -> {error, text("scope ~0p does not start: ~0p", [Scope, Reason])}
+    end.
+
+%% The kind of a scope that was started is known longer than the application runs.
+runs(Scope) ->
+    case find(Scope) of
+        {Module, _} ->
+            case whereis(weft_names_sup:driver(Scope)) of
+                undefined -> none;
+                _ -> Module
             end;
-        {error, Text} ->
-            {error, Text}
+        undefined -> none
     end.
 
 %% @doc Stops a scope on this node: other nodes forget the names of this node, and this node forgets
