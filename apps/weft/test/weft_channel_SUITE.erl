@@ -316,9 +316,23 @@ slow_receiver(Config) ->
     Keeper = call(B, erlang, whereis, [keeper]),
     {message_queue_len, Length} = call(B, erlang, process_info, [Keeper, message_queue_len]),
     ?assert(Length < 1000, Length),
+    in_time(A, To),
     go_on = call(B, ?T, go_on, [keeper]),
     done = call(A, ?T, wait_numbered, [Sender]),
     in_order(B, 30000).
+
+%% The channel would let its senders wait for a minute.
+in_time(A, To) ->
+    Ack = #{channel => paced, ack => #{retries => 0, timeout_ms => 200}},
+    {SendUs, Result} = timer:tc(fun() -> call(A, weft, send, [To, late, Ack]) end),
+    ?assertEqual({error, {not_delivered, overloaded, 1}}, Result),
+    {CallUs, Reason} = timer:tc(fun() ->
+                                        try call(A, weft, call, [To, late, 200, paced])
+                                        catch exit:{Why, {weft, call, _}} -> Why
+                                        end
+                                end),
+    ?assertEqual(overloaded, Reason),
+    ?assert(max(SendUs, CallUs) < 30000000, {SendUs, CallUs}).
 
 is_waiting(Node, Pid) ->
     {current_function, {weft_channel_entry, wait, 3}}

@@ -153,10 +153,18 @@ first(TimeoutMs, Ref, {Node, To, {message, Message}, none}, Delivery, _How)
   when Node =:= node() ->
     Put = fun() -> {answered, put_here(To, Message)} end,
     attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery});
-first(TimeoutMs, Ref, {Node, To, Content, Causal}, Delivery, How) ->
+first(TimeoutMs, Ref, {Node, To, Content, Causal}, Delivery, How0) ->
     Item = extra(To, Content, {Ref, weft_delivery_core:lifetime_ms(Delivery)}, Causal),
+    How = within(TimeoutMs, How0),
     Put = fun() -> put(Node, To, weft_channel_entry:cost(Item), Item, How) end,
     attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery}).
+
+%% Who has so much time does not wait for longer to get into the queue, whatever the channel allows.
+%% The receiver remembers an acknowledged message for twice the time of all attempts.
+within(infinity, How) ->
+    How;
+within(TimeoutMs, #how{channel = #{block_ms := BlockMs} = Channel} = How) ->
+    How#how{channel = Channel#{block_ms := min(BlockMs, TimeoutMs)}}.
 
 put_here({Name, _Node}, Message) ->
     put_here(Name, Message);
@@ -248,6 +256,10 @@ went_on(Ref, Dest, {waits, Attempt}, Waiting, Done) ->
 went_on(Ref, Dest, {ended, Result}, Waiting, Done) ->
     await_all(maps:remove(Ref, Waiting), [{Dest, Result} | Done]).
 
+deadline_ms(infinity) -> infinity;
+deadline_ms(TimeoutMs) -> now_ms() + TimeoutMs.
+
+left_ms(infinity) -> infinity;
 left_ms(DeadlineMs) -> max(0, DeadlineMs - now_ms()).
 
 now_ms() -> erlang:monotonic_time(millisecond).
@@ -326,7 +338,8 @@ flatten([Dest | _], _Acc) -> error({bad_destination, Dest}).
 %% @doc See `weft:call/4'.
 -spec call(pid() | atom() | {atom(), node()}, term(), timeout(), options()) -> term().
 call(Dest, Request, TimeoutMs, Options) ->
-    How = how(Options),
+    How = within(TimeoutMs, how(Options)),
+    DeadlineMs = deadline_ms(TimeoutMs),
     Ref = monitor_of(Dest),
     case to(Dest, {'$gen_call', {self(), [alias | Ref]}, Request}, How) of
         ok ->
@@ -338,7 +351,7 @@ call(Dest, Request, TimeoutMs, Options) ->
                     failed({nodedown, node_of(Dest)}, Dest, Request, TimeoutMs);
                 {'DOWN', Ref, _, _, Reason} ->
                     failed(Reason, Dest, Request, TimeoutMs)
-            after TimeoutMs ->
+            after left_ms(DeadlineMs) ->
                     true = erlang:demonitor(Ref, [flush]),
                     receive {[alias | Ref], Reply} -> Reply
                     after 0 -> failed(timeout, Dest, Request, TimeoutMs)
