@@ -15,6 +15,17 @@ without_an_overlay_there_is_nobody_and_no_error_test() ->
     ?assertEqual({error, no_route}, weft_overlay:route(?B)),
     ?assertNot(weft_overlay:is_settling(?B, 1000)).
 
+%% A process that registers a name just then is not ended by that.
+what_asks_for_all_members_outlives_an_overlay_that_starts_again_test() ->
+    ok = weft_view:new(),
+    ok = weft_view:put(?MODULE, partial, true),
+    try
+        ?assertEqual(ok, weft_overlay_sup:reach_members()),
+        ?assertEqual(true, weft_view:lookup(reaches_members))
+    after
+        ets:delete(weft_view)
+    end.
+
 %% Of somebody whom nobody has named only where circuits are visible, and not for ever.
 a_route_may_turn_up_after_changes_test_() ->
     Now = erlang:monotonic_time(millisecond),

@@ -126,14 +126,16 @@ again(Before, Deadline) ->
     end.
 
 %% @doc From now on keeps a distribution connection to every member, as with visible circuits.
-%% Services of the whole cluster need it. Does nothing without an overlay, or in a full mesh.
+%% Services of the whole cluster need it. Does nothing without an overlay, or in a full mesh. While
+%% the overlay starts again it is done by that.
 -spec reach_members() -> ok.
 reach_members() ->
     case whereis(weft_visible) =:= undefined andalso weft_overlay:is_partial() of
         true ->
+            ok = weft_view:put(?MODULE, reaches_members, true),
             [Child] = visible(visible),
-            _ = supervisor:start_child(?MODULE, Child),
-            weft_view:put(?MODULE, reaches_members, true);
+            _ = try supervisor:start_child(?MODULE, Child) catch exit:_NoOverlay -> ok end,
+            ok;
         false ->
             ok
     end.
