@@ -39,6 +39,22 @@ the_last_one_by_the_clock_stays_when_asked_for_test() ->
     Both = weft_kv_object:put(value(<<"2">>, 10), #{}, <<"b">>, One),
     ?assertEqual([<<"1">>], weft_kv_object:values(weft_kv_object:latest(Both))).
 
+%% The clock of the second writer is behind, so it depends on the order in which replicas hear of it
+%% which values they drop.
+of_two_values_that_replicas_have_dropped_the_later_one_stays_test() ->
+    One = weft_kv_object:put(value(<<"1">>, 30), #{}, <<"a">>, weft_kv_object:new()),
+    Two = weft_kv_object:put(value(<<"2">>, 10), seen(One), <<"a">>, One),
+    Three = weft_kv_object:put(value(<<"3">>, 20), #{}, <<"b">>, weft_kv_object:new()),
+    Here = last_stays(Two, last_stays(One, Three)),
+    There = last_stays(Three, Two),
+    ?assertEqual({[<<"2">>], [<<"3">>]},
+                 {weft_kv_object:values(Here), weft_kv_object:values(There)}),
+    ?assertEqual([<<"3">>], weft_kv_object:values(last_stays(Here, There))),
+    ?assertEqual(last_stays(Here, There), last_stays(There, Here)).
+
+last_stays(Other, Object) ->
+    weft_kv_replica:requested({merge, Other}, <<>>, false, Object).
+
 an_expired_value_is_as_good_as_deleted_test() ->
     Object = weft_kv_object:put((value(<<"1">>, 0))#{expires_ms := 100}, #{}, <<"a">>,
                                 weft_kv_object:new()),
@@ -110,6 +126,41 @@ joins() ->
                     andalso Merge(Merge(A, B), C) =:= Merge(A, Merge(B, C))
                     andalso Merge(A, Merge(A, B)) =:= Merge(A, B)
             end).
+
+%% Clocks of writers differ as they like. What was written has one value, on each replica, and the
+%% same one when all have heard of each other.
+one_value_stays_without_siblings_test_() ->
+    {timeout, 60, fun() -> ?assert(proper:quickcheck(one_stays(), [{numtests, 2000},
+                                                                   {to_file, user}])) end}.
+
+one_stays() ->
+    Names = [a, b, c],
+    ?FORALL(Steps, ?SIZED(Size, resize(2 * Size, list(skewed()))),
+            begin
+                Start = {maps:from_keys(Names, weft_kv_object:new()), #{none => #{}}},
+                {Replicas, _} = lists:foldl(fun skewed/2, Start, Steps),
+                Pairs = [{merge, From, To} || From <- Names, To <- Names, From =/= To],
+                {Merged, _} = lists:foldl(fun skewed/2, {Replicas, #{}}, Pairs ++ Pairs),
+                lists:all(fun is_one_or_new/1, maps:values(Replicas) ++ maps:values(Merged))
+                    andalso length(lists:usort(maps:values(Merged))) =:= 1
+            end).
+
+is_one_or_new({Known, Values}) -> map_size(Values) =:= min(1, map_size(Known)).
+
+skewed() ->
+    oneof([{read, oneof([a, b, c]), oneof([x, y])},
+           {write, oneof([a, b, c]), oneof([x, y, none]), range(1, 9)},
+           {merge, oneof([a, b, c]), oneof([a, b, c])}]).
+
+skewed({read, At, Client}, {Replicas, Clients}) ->
+    {Replicas, Clients#{Client => decoded(map_get(At, Replicas))}};
+skewed({write, At, Client, Ms}, {Replicas, Clients}) ->
+    Write = {write, value(<<"v">>, Ms), maps:get(Client, Clients, #{})},
+    Actor = atom_to_binary(At),
+    {Replicas#{At := weft_kv_replica:requested(Write, Actor, false, map_get(At, Replicas))},
+     Clients};
+skewed({merge, From, To}, {Replicas, Clients}) ->
+    {Replicas#{To := last_stays(map_get(From, Replicas), map_get(To, Replicas))}, Clients}.
 
 %% --- contexts ---------------------------------------------------------------------------------
 

@@ -203,13 +203,9 @@ too_few(#coordinator{kind = Kind, options = Options, answered = Answered, failed
 
 together(#coordinator{kind = write, object = Object}) ->
     Object;
-together(#coordinator{answered = Answered, options = Options}) ->
-    All = lists:foldl(fun({_, Object}, Sum) -> weft_kv_object:merge(Object, Sum) end,
-                      weft_kv_object:new(), Answered),
-    case Options of
-        #{siblings := true} -> All;
-        #{siblings := false} -> weft_kv_object:latest(All)
-    end.
+together(#coordinator{answered = Answered, options = #{siblings := Siblings}}) ->
+    lists:foldl(fun({_, Object}, Sum) -> weft_kv_object:merge(Object, Sum, Siblings) end,
+                weft_kv_object:new(), Answered).
 
 repairs(#coordinator{kind = write}) ->
     [];

@@ -15,8 +15,8 @@
 %% a forgotten key, and that is taken for an old one wherever the key was not forgotten.
 -module(weft_kv_object).
 
--export([new/0, put/4, last/2, merge/2, latest/1, siblings/1, values/1, context/1, decode/1,
-         expire/2]).
+-export([new/0, put/4, last/2, merge/2, merge/3, latest/1, siblings/1, values/1, context/1,
+         decode/1, expire/2]).
 -export_type([object/0, value/0, actor/0, writer/0, context/0, vector/0]).
 
 -type actor() :: binary().
@@ -61,6 +61,19 @@ merge({KnownA, ValuesA}, {KnownB, ValuesB}) ->
            end,
     {join(KnownA, KnownB),
      maps:merge(Keep(ValuesA, ValuesB, KnownB), Keep(ValuesB, ValuesA, KnownA))}.
+
+%% @doc The same in a bucket with siblings, or in one without: then only the value that was written
+%% last stays. Where clocks differ, each replica may have dropped the other one's value for one that
+%% was replaced since. Then the later one of these two stays, or there would be none.
+-spec merge(object(), object(), Siblings :: boolean()) -> object().
+merge(A, B, true) ->
+    merge(A, B);
+merge({_, ValuesA} = A, {_, ValuesB} = B, false) ->
+    case merge(A, B) of
+        {Known, Values} when map_size(Values) =:= 0 ->
+            latest({Known, maps:merge(ValuesA, ValuesB)});
+        Both -> latest(Both)
+    end.
 
 %% @doc Only the value that was written last by its clock, for buckets that want that. Of equal
 %% times the greater dot, so that all replicas decide alike.

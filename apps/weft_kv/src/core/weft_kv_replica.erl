@@ -10,13 +10,12 @@
                 weft_kv_object:object()) -> weft_kv_object:object().
 requested(read, _Actor, _Siblings, Object) ->
     Object;
-requested({write, Value, Seen}, Actor, Siblings, Object) ->
-    kept(Siblings, weft_kv_object:put(Value, Seen, Actor, Object));
+requested({write, Value, Seen}, Actor, true, Object) ->
+    weft_kv_object:put(Value, Seen, Actor, Object);
+requested({write, Value, Seen}, Actor, false, Object) ->
+    weft_kv_object:latest(weft_kv_object:put(Value, Seen, Actor, Object));
 requested({merge, Other}, _Actor, Siblings, Object) ->
-    kept(Siblings, weft_kv_object:merge(Other, Object)).
-
-kept(true, Object) -> Object;
-kept(false, Object) -> weft_kv_object:latest(Object).
+    weft_kv_object:merge(Other, Object, Siblings).
 
 %% @doc Was everything deleted, or over, for so long that the object can be forgotten? A replica
 %% that was away for longer brings old values back.

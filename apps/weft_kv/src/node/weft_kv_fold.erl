@@ -65,7 +65,7 @@ tried(DeadlineMs, Once) ->
 once(Bucket, #{r := R, timeout_ms := Ms} = Options, Cursor) ->
     with_places(Options, Cursor, fun(Places) ->
                                      Asked = asked(R, Places, ask(Bucket, Cursor, Ms)),
-                                     together(Cursor, Asked, length(pages(Asked)), R)
+                                     together(Cursor, Options, Asked, {length(pages(Asked)), R})
                                  end).
 
 %% @doc The same of all replicas that answer. There have to be as many owners among them as meet
@@ -78,7 +78,7 @@ complete(Bucket, #{n := N, r := R, w := W, timeout_ms := Ms} = Options, Cursor) 
                     Ask = ask(Bucket, Cursor, Ms),
                     Asked = weft_kv_crew:map(fun(Place) -> {Place, Ask(Place)} end, Places),
                     Owners = length([Place || {{_, _, primary} = Place, {ok, _}} <- Asked]),
-                    together(Cursor, Asked, Owners, max(R, N - W + 1))
+                    together(Cursor, Options, Asked, {Owners, max(R, N - W + 1)})
                 end).
 
 with_places(#{n := N}, {Partition, _}, Fun) ->
@@ -97,16 +97,16 @@ ask(Bucket, {Partition, After}, Ms) ->
         weft_vnode:ask(weft_kv_vnode, Place, {Partition, Bucket, After}, {page, After}, Ms)
     end.
 
-together(_Cursor, Asked, Answered, Needed) when Answered < Needed ->
+together(_Cursor, _Options, Asked, {Answered, Needed}) when Answered < Needed ->
     {error, {too_few, #{needed => #{r => Needed}, answered => Answered,
                         failed => [{Node, Reason} || {{_, Node, _}, {error, Reason}} <- Asked]}}};
-together({Partition, _}, Asked, _Answered, _Needed) ->
+together({Partition, _}, #{siblings := Siblings}, Asked, _Enough) ->
     Pages = pages(Asked),
     Until = until(Pages),
-    {ok, merged(Until, Pages), case Until of
-                                   all -> {Partition + 1, <<>>};
-                                   Last -> {Partition, Last}
-                               end}.
+    {ok, merged(Until, Siblings, Pages), case Until of
+                                             all -> {Partition + 1, <<>>};
+                                             Last -> {Partition, Last}
+                                         end}.
 
 pages(Asked) -> [Page || {_, {ok, Page}} <- Asked].
 
@@ -126,11 +126,11 @@ until(Pages) ->
         Lasts -> lists:min(Lasts)
     end.
 
-merged(Until, Pages) ->
+merged(Until, Siblings, Pages) ->
     Objects = [Item || {Items, _} <- Pages, {Key, _} = Item <- Items,
                        Until =:= all orelse Key =< Until],
     lists:sort(maps:to_list(lists:foldl(fun({Key, Object}, All) ->
                                             maps:update_with(Key, fun(Other) ->
-                                                weft_kv_object:merge(Object, Other)
+                                                weft_kv_object:merge(Object, Other, Siblings)
                                             end, Object, All)
                                         end, #{}, Objects))).
