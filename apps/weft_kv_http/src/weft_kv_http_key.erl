@@ -1,10 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc GET, HEAD, PUT and DELETE of one key.
 %%
-%% The ETag of a key is a hash of its context, so it changes with each write that a replica has
-%% heard of. If-Match and If-None-Match (RFC 9110, 13) are compared with what a read finds, and the
-%% write that follows says that it has seen that, and no more. So a write that comes between the two
-%% is not overwritten: both values stay, as siblings, which the next GET shows (300).
+%% The ETag of a key is a hash of its context and its values. The context changes with each write
+%% that a replica has heard of. That of a PUT covers what came in between, too, but its ETag is that
+%% of the value that was put alone. If-Match and If-None-Match (RFC 9110, 13) are compared with what
+%% a read finds, and the write that follows says that it has seen that, and no more. So a write that
+%% comes between the two is not overwritten: both values stay, as siblings, which the next GET shows
+%% (300).
 %%
 %% A PUT that says nothing of a value that is there is refused (428), unless the bucket has no
 %% siblings. One with `Weft-Context' needs no read. In a strong bucket the write is a
@@ -117,9 +119,12 @@ etag(Tagged) ->
     <<Short:16/binary, _/binary>> = crypto:hash(sha256, Tagged),
     weft_octets:base64url(Short).
 
-%% Strong buckets have no contexts.
-tagged({ok, [#{value := Value}], <<>>}) -> Value;
-tagged({ok, _, Context}) -> Context.
+tagged({ok, Siblings, Context}) ->
+    of_values(lists:sort([Value || #{value := Value} <- Siblings]), Context).
+
+%% In strong buckets the context is empty.
+of_values(Values, Context) ->
+    [Context | [[<<(byte_size(Value)):64>>, Value] || Value <- Values]].
 
 %% --- writing ----------------------------------------------------------------------------------
 
@@ -154,21 +159,21 @@ body(Read, Max, UntilMs, Request0) ->
     end.
 
 put_value({Bucket, Key, #{consistency := strong}}, Value, Seen, Given, _Request) ->
-    tagged(Value, cas(Bucket, Key, Seen, Value, Given));
+    tagged([Value], cas(Bucket, Key, Seen, Value, Given));
 put_value({Bucket, Key, _}, Value, _Seen, Given, Request) ->
     Typed = case cowboy_req:header(<<"content-type">>, Request) of
                 undefined -> Given;
                 Type -> Given#{content_type => Type}
             end,
-    tagged(context, weft_kv:put(Bucket, Key, Value, Typed)).
+    tagged([Value], weft_kv:put(Bucket, Key, Value, Typed)).
 
 delete({Bucket, Key, Options} = Place, Given, Request) ->
     conditional(Place, Given, Request,
                 fun(Seen, All) ->
                         case Options of
                             #{consistency := strong} ->
-                                tagged(<<>>, cas(Bucket, Key, Seen, not_found, All));
-                            #{} -> tagged(context, weft_kv:delete(Bucket, Key, All))
+                                tagged([], cas(Bucket, Key, Seen, not_found, All));
+                            #{} -> tagged([], weft_kv:delete(Bucket, Key, All))
                         end
                 end).
 
@@ -181,8 +186,7 @@ cas(Bucket, Key, Seen, Value, Given) ->
     end.
 
 %% What the ETag is of, with the context.
-tagged(context, {ok, Context}) -> {ok, Context, Context};
-tagged(Value, {ok, Context}) -> {ok, Value, Context};
+tagged(Values, {ok, Context}) -> {ok, of_values(Values, Context), Context};
 tagged(_, {error, Reason}) -> {error, Reason}.
 
 %% Writes if the conditions hold, with the context of what they were compared with.

@@ -136,16 +136,19 @@ strong_conditions(Path, Config) ->
 siblings_are_shown(Config) ->
     Path = "/buckets/carts/keys/siblings",
     {201, #{"weft-context" := Context}, _} = put(Path, [], <<"0">>, Config),
-    [{204, _, _} = put(Path, [{"weft-context", Context}], Value, Config)
-     || Value <- [<<"one">>, <<255>>]],
+    [{204, _, _}, {204, #{"etag" := Own}, _}] =
+        [put(Path, [{"weft-context", Context}], Value, Config) || Value <- [<<"one">>, <<255>>]],
     {300, #{"weft-context" := Both, "etag" := Tag}, Json} = get(Path, Config),
     {ok, #{<<"siblings">> := Siblings}} = weft_json:decode(Json),
     ?assertMatch([#{<<"value">> := <<"one">>}], [S || #{<<"value">> := _} = S <- Siblings]),
     ?assertMatch([#{<<"value_base64">> := <<"/w==">>}], Siblings -- [S || #{<<"value">> := _} = S
                                                                              <- Siblings]),
     {304, _, _} = request(get, Path, [{"if-none-match", Tag}], Config),
-    {204, _, _} = put(Path, [{"weft-context", Both}], <<"two">>, Config),
-    {200, _, <<"two">>} = get(Path, Config).
+    %% Who has put the second one has not seen the first one.
+    {412, _, _} = put(Path, [{"if-match", Own}], <<"two">>, Config),
+    {204, #{"etag" := Two}, _} =
+        put(Path, [{"weft-context", Both}, {"if-match", Tag}], <<"two">>, Config),
+    {200, #{"etag" := Two}, <<"two">>} = get(Path, Config).
 
 lists(Config) ->
     Keys = [lists:concat(["list", N]) || N <- lists:seq(1, 25)],
