@@ -366,6 +366,19 @@ a_partition_without_anything_ends_test() ->
                      ?assertEqual([], weft_kv_vnode:stored(#{dir => Dir}))
                  end).
 
+%% Also if nobody looks at it. In place of an owner that is away there may be a new process each
+%% second.
+what_a_partition_has_is_not_told_when_it_has_ended_test() ->
+    ok = weft_kv_stats:new(),
+    {ok, Pid} = weft_vnode_process:start_link(weft_kv_vnode_tests_ended, weft_kv_vnode, 0, [],
+                                              #{queue_max => 100}),
+    Ref = monitor(process, Pid),
+    Pid ! tick,
+    receive {'DOWN', Ref, process, Pid, normal} -> ok after 5000 -> error(goes_on) end,
+    ?assertEqual([], ets:tab2list(weft_kv_stats)),
+    true = ets:delete(weft_kv_stats),
+    _ = persistent_term:erase(weft_kv_stats).
+
 %% --- configuration ----------------------------------------------------------------------------
 
 wrong_options_are_named_test() ->

@@ -6,7 +6,7 @@
 %% Not here: how the replicas of other nodes are (each says that itself).
 -module(weft_kv_stats).
 
--export([new/0, count/3, partition/1, replica/1, read/0]).
+-export([new/0, count/3, partition/1, replica/1, ended/0, read/0]).
 -export_type([kind/0, partition/0]).
 
 -type kind() :: get | put | delete.
@@ -70,6 +70,16 @@ said(What) ->
         error:badarg -> ok
     end.
 
+%% @doc The partition whose process calls this has nothing any more. While an owner is away, others
+%% start a process for each second in which somebody reads, and perhaps nobody looks here.
+-spec ended() -> ok.
+ended() ->
+    try ets:delete(?MODULE, self()) of
+        true -> ok
+    catch
+        error:badarg -> ok
+    end.
+
 %% @doc What there is to tell, `not_running' if the application is not started. Times are sums.
 -spec read() -> #{requests := #{kind() => non_neg_integer()},
                   request_us := #{kind() => non_neg_integer()},
@@ -101,7 +111,7 @@ read() ->
 counted(Names, From, Counters) ->
     maps:from_list([{Name, counters:get(Counters, From + place(Name, Names))} || Name <- Names]).
 
-%% One that has ended has nothing any more.
+%% One that was killed has nothing any more.
 living() ->
     lists:append([case is_process_alive(Pid) of
                       true -> [What];

@@ -292,8 +292,9 @@ rewritten(#replica{log = Log0, table = Table, rewrite_ms = FromMs} = Replica) ->
     end.
 
 %% @private
-terminate(_Reason, #replica{log = none}) -> ok;
-terminate(_Reason, #replica{log = Log}) -> weft_kv_log:close(Log).
+terminate(_Reason, #replica{log = Log}) ->
+    ok = weft_kv_stats:ended(),
+    case Log of none -> ok; _ -> weft_kv_log:close(Log) end.
 
 %% --- at rest ----------------------------------------------------------------------------------
 
