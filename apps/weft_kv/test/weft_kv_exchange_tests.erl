@@ -113,6 +113,28 @@ what_is_forgotten_meanwhile_is_left_out_test() ->
           end,
     ?assertEqual({done, 100}, all(weft_kv_exchange:new({3, 0, {0, 1}}), Ask)).
 
+%% Each replica looks at some of its objects at a time, so one has forgotten what the other one has.
+what_is_over_is_not_brought_back_test() ->
+    Left = lists:foldl(fun(_, [A0, B0]) ->
+                           A = ticked(A0),
+                           {done, _} = compared([A, B0]),
+                           B = ticked(B0),
+                           {done, _} = compared([A, B]),
+                           [A, B]
+                       end, [deleted(1200), deleted(1200)], lists:seq(1, 4)),
+    ?assertEqual([[], []], [objects(V) || V <- Left]).
+
+deleted(Count) ->
+    Vnode = vnode([]),
+    Object = weft_kv_object:put(#{value => deleted, written_ms => 0, expires_ms => never}, #{},
+                                <<"a">>, weft_kv_object:new()),
+    [merge(N, Object, ?KIND, Vnode) || N <- lists:seq(1, Count)],
+    Vnode.
+
+ticked(Vnode) ->
+    {_, New} = weft_kv_vnode:tick(Vnode),
+    New.
+
 siblings_stay_siblings_test() ->
     [A, B] = Vnodes = [vnode([1]), vnode([])],
     _ = write(1, <<"other">>, B),

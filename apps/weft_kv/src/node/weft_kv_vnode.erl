@@ -155,13 +155,14 @@ command(_, {brought, Items}, #replica{partition = Partition}) when is_list(Items
 command(_, _OfALaterVersion, _) ->
     {reply, {error, unknown_command}}.
 
-%% What there is of the key with this object, if it is not so already.
-new(Key, Object, #{siblings := Siblings}, #replica{table = Table}) ->
+%% What there is of the key with this object, if it is not so already. What is over and was
+%% forgotten here is not taken again from one that has yet to forget it: the two would bring it back
+%% to each other for ever, as each looks at some of its objects at a time.
+new(Key, Object, #{siblings := Siblings} = Kind, #replica{table = Table} = Replica) ->
     Mine = read(Key, Table),
-    case weft_kv_replica:requested({merge, Object}, <<>>, Siblings, Mine) of
-        Mine -> [];
-        New -> [New]
-    end.
+    New = weft_kv_replica:requested({merge, Object}, <<>>, Siblings, Mine),
+    IsForgotten = Mine =:= weft_kv_object:new() andalso is_waste(now_ms(), Key, New, Kind, Replica),
+    [New || New =/= Mine, not IsForgotten].
 
 merge_all([], _) ->
     {reply, {ok, 0}};
@@ -360,10 +361,14 @@ clean(#replica{table = Table} = Replica) ->
 
 cleaned(#replica{table = Table, cleaned = Cursor} = Replica) ->
     {Items, Next} = weft_kv_table:page(Cursor, {?CLEANED_MAX, ?ITEMS_BYTES}, Table),
-    NowMs = erlang:system_time(millisecond),
-    Waste = [Key || {Key, {Object, Kind}} <- Items,
-                    weft_kv_replica:is_waste(NowMs, grace_ms(Key, Object, Kind, Replica), Object)],
+    NowMs = now_ms(),
+    Waste = [Key || {Key, {Object, Kind}} <- Items, is_waste(NowMs, Key, Object, Kind, Replica)],
     removed(Waste, Replica#replica{cleaned = case Next of done -> start; _ -> Next end}).
+
+now_ms() -> erlang:system_time(millisecond).
+
+is_waste(NowMs, Key, Object, Kind, Replica) ->
+    weft_kv_replica:is_waste(NowMs, grace_ms(Key, Object, Kind, Replica), Object).
 
 %% A cache forgets at once, but not a deletion of which the owner has yet to hear.
 grace_ms(Key, Object, #{evict := true}, #replica{hints = Hints, options = #{grace_ms := Ms}}) ->
