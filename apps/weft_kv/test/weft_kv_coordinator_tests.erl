@@ -54,6 +54,45 @@ a_first_replica_that_refuses_or_is_silent_is_replaced_test() ->
     ?assertMatch([{ask, {1, b, primary}, Write} | _], Effects),
     ?assertMatch({_, []}, weft_kv_coordinator_core:handle(Silent, S1)).
 
+%% Whoever deletes the value meanwhile does not know of the dot that the silent one has given it.
+a_first_replica_that_answers_late_does_not_bring_the_value_back_test_() ->
+    Value = value(<<"1">>),
+    [A, B] = [weft_kv_object:put(Value, #{}, Actor, weft_kv_object:new())
+              || Actor <- [<<"a">>, <<"b">>]],
+    {ok, Seen} = weft_kv_object:decode(weft_kv_object:context(B)),
+    Deleted = weft_kv_object:put(value(deleted), Seen, <<"b">>, B),
+    {S0, _} = begun({write, Value, #{}}, #{}),
+    {S1, _} = weft_kv_coordinator_core:handle({timer, {first, {0, a, primary}}}, S0),
+    [fun() ->
+         {_, Effects} = lists:foldl(fun({Node, Reply}, {S, Before}) ->
+                                        {Next, More} = reply(Node, Reply, S),
+                                        {Next, Before ++ More}
+                                    end, {S1, []}, Replies),
+         ?assertEqual(done, lists:last(Effects)),
+         ?assertEqual([{answer, {ok, B}}], [E || {answer, _} = E <- Effects]),
+         Repairs = [{Node, Object} || {repair, {_, Node, primary}, Object} <- Effects],
+         ?assertEqual([a, b, c], lists:sort([Node || {Node, _} <- Repairs])),
+         Of = fun(Object) ->
+                  lists:usort([weft_kv_object:values(weft_kv_object:merge(Repair, Object))
+                               || {_, Repair} <- Repairs])
+              end,
+         %% What each replica may have by then.
+         ?assertEqual([[[<<"1">>]], [[<<"1">>]], [[]], [[]]],
+                      [Of(A), Of(B), Of(Deleted), Of(weft_kv_object:merge(A, Deleted))])
+     end || Replies <- [[{b, {ok, B}}, {c, {ok, B}}, {a, {ok, A}}],
+                        [{b, {ok, B}}, {a, {ok, A}}, {c, {ok, B}}],
+                        [{a, {ok, A}}, {b, {ok, B}}, {c, {ok, B}}]]].
+
+%% It is waited for as long as the request may take.
+one_that_stays_silent_is_not_waited_for_longer_test() ->
+    One = object(<<"1">>),
+    {S0, _} = begun({write, value(<<"1">>), #{}}, #{}),
+    {S1, _} = weft_kv_coordinator_core:handle({timer, {first, {0, a, primary}}}, S0),
+    {S2, _} = reply(b, {ok, One}, S1),
+    {S3, [{answer, {ok, One}}]} = reply(c, {ok, One}, S2),
+    ?assertMatch({_, [done]}, weft_kv_coordinator_core:handle({timer, deadline}, S3)),
+    ?assertMatch({_, [done]}, reply(a, {error, {unknown, killed}}, S3)).
+
 too_few_replicas_are_an_error_at_once_test() ->
     ?assertMatch({_, [{answer, {error, {too_few, #{needed := #{r := 2}, answered := 0}}}}, done]},
                  begun(read, [{0, a, primary}], #{})),

@@ -9,8 +9,10 @@
 %% A write first goes to one replica, which gives it a dot. The object that results goes to the
 %% others, which merge it with theirs. The answer comes when `w' replicas have it, `pw' of them as
 %% owners, on `nodes' different nodes. If the first replica refuses or does not answer, the next one
-%% is asked: then the value may be there twice, as siblings with the same bytes. An object from
-%% elsewhere (`merge') goes the same way, and gets no dot.
+%% is asked: then the value may be there twice, as siblings with the same bytes. Who replaces or
+%% deletes one of them may not know of the other one, which then comes back. So if the first one
+%% answers late, its dot is taken back. An object from elsewhere (`merge') goes the same way, and
+%% gets no dot.
 %%
 %% If there can not be enough answers any more, the error says so at once. After an error a write
 %% may still have reached some replicas, and then it is found later.
@@ -40,6 +42,9 @@
     open :: [place()],
     %% Who may give the write its dot, if those before can not.
     spare = [] :: [place()],
+    %% Who was asked for one and did not answer in time, and what they have answered since.
+    late = [] :: [place()],
+    twice = [] :: [weft_kv_object:object()],
     answered = [] :: [{place(), weft_kv_object:object()}],
     failed = [] :: [{place(), term()}],
     object = none :: none | weft_kv_object:object(),
@@ -67,10 +72,14 @@ init(Request, Places, #{timeout_ms := TimeoutMs} = Options) ->
 
 %% @doc See above.
 -spec handle(term(), state()) -> {state(), [term()]}.
-handle({reply, Place, Reply}, #coordinator{open = Open} = State) ->
+handle({reply, Place, Reply}, #coordinator{open = Open, late = Late} = State) ->
     case lists:member(Place, Open) of
         true -> reply(Place, Reply, State#coordinator{open = lists:delete(Place, Open)});
-        false -> {State, []}
+        false ->
+            case lists:member(Place, Late) of
+                true -> late(Reply, State#coordinator{late = lists:delete(Place, Late)});
+                false -> {State, []}
+            end
     end;
 handle({timer, deadline}, #coordinator{told = false} = State0) ->
     {State, Effects} = answer({error, timeout}, State0),
@@ -80,7 +89,7 @@ handle({timer, deadline}, State) ->
 %% The one that was to give the dot does not answer.
 handle({timer, {first, Place}}, #coordinator{object = none, open = Open} = State) ->
     case lists:member(Place, Open) of
-        true -> reply(Place, {error, timeout}, State#coordinator{open = []});
+        true -> reply(Place, {error, timeout}, without_answer(Place, State));
         false -> {State, []}
     end;
 handle({timer, _Outdated}, State) ->
@@ -140,13 +149,42 @@ reply(Place, {ok, Object}, #coordinator{kind = write, object = none} = State0) -
     #coordinator{places = Places, failed = Failed} = State0,
     %% Those that could not be the first are not asked again.
     Others = [P || P <- Places, P =/= Place, not is_gone(P, Failed)],
-    {State, Effects} = checked(State0#coordinator{object = Object, open = Others, spare = [],
-                                                  answered = [{Place, Object}]}),
+    {State1, Once} = once(State0#coordinator{object = Object, open = Others, spare = [],
+                                             answered = [{Place, Object}]}),
+    {State, More} = checked(State1),
+    Effects = Once ++ More,
     {State, [{ask, P, {merge, Object}} || P <- Others] ++ Effects};
 reply(Place, {ok, Object}, #coordinator{answered = Answered} = State) ->
     checked(State#coordinator{answered = [{Place, Object} | Answered]}).
 
 is_gone(Place, Failed) -> lists:keymember(Place, 1, Failed).
+
+without_answer(Place, #coordinator{request = {write, _, _}, late = Late} = State) ->
+    State#coordinator{open = [], late = [Place | Late]};
+without_answer(_Place, State) ->
+    State#coordinator{open = []}.
+
+late({error, _}, State) ->
+    finished_if_told([], State);
+late({ok, Object}, #coordinator{twice = Twice} = State0) ->
+    {State, Effects} = once(State0#coordinator{twice = [Object | Twice]}),
+    finished_if_told(Effects, State).
+
+finished_if_told(Effects, #coordinator{told = false} = State) ->
+    {State, Effects};
+finished_if_told(Effects, State0) ->
+    {State, More} = finished(State0),
+    {State, Effects ++ More}.
+
+%% Repairs after which the write is there once. Others may have heard of the second one by now.
+once(#coordinator{object = Object, twice = [_ | _] = Twice, request = {write, Value, _},
+                  places = Places} = State) when Object =/= none ->
+    {State#coordinator{twice = []},
+     [{repair, Place, Both} || Late <- Twice,
+                               {ok, Both} <- [weft_kv_object:once(Value, Late, Object)],
+                               Place <- Places]};
+once(State) ->
+    {State, []}.
 
 first(#coordinator{spare = [Place | Spare], request = Request, options = Options} = State) ->
     #{timeout_ms := TimeoutMs} = Options,
@@ -168,8 +206,11 @@ checked(#coordinator{told = false, answered = Answered, open = Open} = State) ->
 checked(State) ->
     finished(State).
 
-finished(#coordinator{open = []} = State) -> {State, repairs(State) ++ [done]};
-finished(State) -> {State, []}.
+finished(#coordinator{open = [], late = Late, object = Object} = State)
+  when Late =:= []; Object =:= none ->
+    {State, repairs(State) ++ [done]};
+finished(State) ->
+    {State, []}.
 
 is_enough(Places, State) -> is_possible(Places, State).
 

@@ -15,7 +15,7 @@
 %% a forgotten key, and that is taken for an old one wherever the key was not forgotten.
 -module(weft_kv_object).
 
--export([new/0, put/4, last/2, merge/2, merge/3, latest/1, siblings/1, values/1, context/1,
+-export([new/0, put/4, last/2, merge/2, merge/3, once/3, latest/1, siblings/1, values/1, context/1,
          decode/1, expire/2]).
 -export_type([object/0, value/0, actor/0, writer/0, context/0, vector/0]).
 
@@ -73,6 +73,17 @@ merge({_, ValuesA} = A, {_, ValuesB} = B, false) ->
         {Known, Values} when map_size(Values) =:= 0 ->
             latest({Known, maps:merge(ValuesA, ValuesB)});
         Both -> latest(Both)
+    end.
+
+%% @doc One replica has made the first object of a write of this value, and another one the second
+%% one, with a dot of its own. What both know if only the dot of the second one counts, and the other
+%% one is taken for replaced. `none': there is none, or it can not be told from others.
+-spec once(value(), object(), object()) -> {ok, object()} | none.
+once(Value, {Known, Values}, {_, Others} = Object) ->
+    case [Dot || {Dot, Same} <- maps:to_list(Values), Same =:= Value,
+                 not is_map_key(Dot, Others)] of
+        [Dot] -> {ok, merge({Known, maps:remove(Dot, Values)}, Object)};
+        _ -> none
     end.
 
 %% @doc Only the value that was written last by its clock, for buckets that want that. Of equal
