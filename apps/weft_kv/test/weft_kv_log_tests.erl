@@ -154,6 +154,7 @@ what_may_be_another_nodes_is_not_written_test() ->
                      Log2 = weft_kv_log:append(entry(2), Log1),
                      {error, {directory_not_held, _}, Log3} = weft_kv_log:commit(Log2),
                      {error, {directory_not_held, _}, Log3} = weft_kv_log:rewrite([], Log3),
+                     {error, {directory_not_held, _}} = weft_kv_log:delete(Log3),
                      ?assertEqual(entries(1), found(Dir)),
                      Lock ! beat,
                      _ = sys:get_state(Lock),

@@ -76,8 +76,8 @@ merge({_, ValuesA} = A, {_, ValuesB} = B, false) ->
     end.
 
 %% @doc One replica has made the first object of a write of this value, and another one the second
-%% one, with a dot of its own. What both know if only the dot of the second one counts, and the other
-%% one is taken for replaced. `none': there is none, or it can not be told from others.
+%% one, with a dot of its own. What both know if only the dot of the second one counts, and the
+%% other one is taken for replaced. `none': there is none, or it can not be told from others.
 -spec once(value(), object(), object()) -> {ok, object()} | none.
 once(Value, {Known, Values}, {_, Others} = Object) ->
     case [Dot || {Dot, Same} <- maps:to_list(Values), Same =:= Value,

@@ -226,11 +226,16 @@ rewrite(Entries, #log{file = File, device = Device, dir = Dir, purpose = Purpose
         {error, Reason} -> {error, Reason, Log}
     end.
 
-%% @doc There is nothing of the partition any more.
+%% @doc There is nothing of the partition any more. The file may be another node's by now, as with a
+%% commit.
 -spec delete(log()) -> ok | {error, term()}.
 delete(#log{file = File} = Log) ->
-    ok = close(Log),
-    file:delete(File).
+    case held(Log) of
+        ok ->
+            ok = close(Log),
+            file:delete(File);
+        {error, Reason} -> {error, {Reason, File}}
+    end.
 
 -spec close(log()) -> ok.
 close(#log{device = Device}) ->
