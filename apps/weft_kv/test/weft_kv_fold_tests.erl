@@ -8,12 +8,14 @@
 -define(KEYS, 2500).
 
 on_one_node_test_() ->
-    Buckets = #{one => #{n => 1}, three => #{n => 3}, other => #{n => 1}, none => #{n => 1}},
+    Buckets = #{one => #{n => 1}, three => #{n => 3}, other => #{n => 1}, none => #{n => 1},
+                last => #{n => 2, siblings => false}},
     {setup,
      fun() -> weft_kv_one_node:started(?MODULE, #{}, Buckets) end,
      fun weft_kv_one_node:stopped/1,
      fun(_) -> [{timeout, 20, Test} || Test <- [fun each_key_is_there_once_with_its_values/0,
                                                 fun what_is_over_is_left_out/0,
+                                                fun what_each_copy_has_dropped_is_there_once/0,
                                                 fun several_pages/0,
                                                 fun a_partition_that_moves_is_waited_for/0,
                                                 fun a_partition_that_stays_away_is_an_error/0]]
@@ -40,6 +42,22 @@ what_is_over_is_left_out() ->
     weft_test_nodes:until(fun() -> weft_kv:get(other, <<"over">>) =:= {error, not_found} end),
     {ok, Values} = weft_kv:fold(other, fun(_, Values, All) -> Values ++ All end, []),
     ?assertEqual([<<"1">>, <<"eggs">>], lists:sort(Values)).
+
+%% In a bucket without siblings, where clocks differed.
+what_each_copy_has_dropped_is_there_once() ->
+    {ok, Options} = weft_kv_app:bucket(last),
+    Kind = maps:with([n, evict, siblings], Options),
+    {ok, [{Partition, _, _} = First, Second]} = weft_ring:primaries({<<"last">>, <<"k">>}, 2),
+    Key = {Partition, last, <<"k">>},
+    Known = #{<<"a">> => 1, <<"b">> => 1},
+    [begin
+         Value = #{value => Actor, written_ms => Ms, expires_ms => never},
+         Merge = {{merge, {Known, #{{Actor, 1} => Value}}}, Kind, primary},
+         {ok, {ok, _}} = weft_vnode:ask(weft_kv_vnode, Place, Key, Merge, 5000)
+     end || {Place, Actor, Ms} <- [{First, <<"a">>, 10}, {Second, <<"b">>, 20}]],
+    ?assertEqual({ok, [{<<"k">>, [<<"b">>]}]},
+                 weft_kv:fold(last, fun(K, Values, All) -> [{K, Values} | All] end, [])),
+    ?assertMatch({ok, <<"b">>, _}, weft_kv:get(last, <<"k">>)).
 
 several_pages() ->
     Keys = [integer_to_binary(N) || N <- lists:seq(1, ?KEYS)],
