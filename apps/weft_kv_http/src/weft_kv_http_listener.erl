@@ -9,6 +9,10 @@
 
 -define(HEADERS_MS, 5000).
 -define(IDLE_MS, 30000).
+%% A key has up to 4096 bytes, each of which may be `%XX'.
+-define(LINE_BYTES_MAX, 16384).
+%% A context grows with each process of a partition that has written the key.
+-define(HEADER_BYTES_MAX, 65536).
 
 %% @doc Begins to listen, if there is a port. The text of an error says what to do.
 -spec start(weft_kv_http_config:config()) -> ok | {error, Text :: string()}.
@@ -22,6 +26,8 @@ start(#{ip := Ip, port := Port, connections_max := Max} = Config) ->
                  middlewares => [weft_kv_http_guard, cowboy_handler],
                  stream_handlers => [weft_kv_http_crowd, cowboy_stream_h],
                  crowd => weft_kv_http_crowd:new(Max), max_concurrent_streams => 1,
+                 max_request_line_length => ?LINE_BYTES_MAX,
+                 max_header_value_length => ?HEADER_BYTES_MAX,
                  request_timeout => ?HEADERS_MS, idle_timeout => ?IDLE_MS},
     weft_http_listener:start(?MODULE, Place, Transport, Protocol).
 

@@ -8,18 +8,17 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([the_guide/1, bytes_and_types_are_kept/1, conditions/1, strong_buckets/1,
-         siblings_are_shown/1, lists/1, mistakes_have_answers/1, hostile_requests_are_refused/1,
-         token_is_needed/1, limits_hold/1, one_too_many_is_told/1,
+         siblings_are_shown/1, long_contexts/1, lists/1, mistakes_have_answers/1,
+         hostile_requests_are_refused/1, token_is_needed/1, limits_hold/1, one_too_many_is_told/1,
          wrong_configurations_are_refused/1, stopped_store/1]).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
 %% The last one stops the store.
 all() ->
-    [the_guide, bytes_and_types_are_kept, conditions, strong_buckets, siblings_are_shown, lists,
-     mistakes_have_answers, hostile_requests_are_refused, token_is_needed, limits_hold,
-     one_too_many_is_told,
-     wrong_configurations_are_refused, stopped_store].
+    [the_guide, bytes_and_types_are_kept, conditions, strong_buckets, siblings_are_shown,
+     long_contexts, lists, mistakes_have_answers, hostile_requests_are_refused, token_is_needed,
+     limits_hold, one_too_many_is_told, wrong_configurations_are_refused, stopped_store].
 
 init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),
@@ -77,7 +76,8 @@ bytes_and_types_are_kept(Config) ->
          ?assertMatch({200, #{"content-type" := "image/x-any; a=\"b\"",
                               "x-content-type-options" := "nosniff"}, Bytes}, get(Path, Config)),
          ?assertMatch({200, _, <<>>}, request(head, Path, [], Config))
-     end || Key <- ["plain", "a%2Fb", "%00%FF", "%2E%2E", "caf%C3%A9"]],
+     end || Key <- ["plain", "a%2Fb", "%00%FF", "%2E%2E", "caf%C3%A9",
+                lists:append(lists:duplicate(4096, "%FE"))]],
     ?assertEqual({ok, Bytes}, element_of(call(?config(ref, Config), weft_kv, get,
                                               [pages, <<"a/b">>]))).
 
@@ -149,6 +149,18 @@ siblings_are_shown(Config) ->
     {204, #{"etag" := Two}, _} =
         put(Path, [{"weft-context", Both}, {"if-match", Tag}], <<"two">>, Config),
     {200, #{"etag" := Two}, <<"two">>} = get(Path, Config).
+
+%% Many processes have written the key.
+long_contexts(Config) ->
+    Path = "/buckets/carts/keys/long",
+    Known = maps:from_list([{<<"node@host/1/", (integer_to_binary(N))/binary>>, N}
+                            || N <- lists:seq(1, 500)]),
+    Context = call(?config(ref, Config), weft_kv_object, context, [{Known, #{}}]),
+    Text = binary_to_list(call(?config(ref, Config), weft_octets, base64url, [Context])),
+    ?assert(length(Text) > 16384),
+    {204, #{"weft-context" := Longer}, _} = put(Path, [{"weft-context", Text}], <<"1">>, Config),
+    {204, _, _} = put(Path, [{"weft-context", Longer}], <<"2">>, Config),
+    {200, _, <<"2">>} = get(Path, Config).
 
 lists(Config) ->
     Keys = [lists:concat(["list", N]) || N <- lists:seq(1, 25)],
