@@ -190,15 +190,17 @@ ring_server(Ring) ->
 
 ring(Owner) -> weft_ring_table:create({Owner, 1}, here, 8, 3).
 
-%% The owner would go on to serve what was deleted.
-a_cache_keeps_a_deletion_until_the_owner_has_heard_of_it_test() ->
-    Delete = fun(Role) ->
-                 Ms = erlang:system_time(millisecond) - 9,
-                 Value = (value(deleted, never))#{written_ms := Ms},
-                 written(key(1), {{write, Value, #{}}, ?CACHE, Role}, vnode(#{}))
-             end,
-    ?assertEqual(0, weft_kv_vnode:cover(bytes, tick(Delete(primary)))),
-    ?assert(weft_kv_vnode:cover(bytes, tick(Delete(fallback))) > 0).
+%% The owner would go on to serve what was deleted. So would others to whom an answer of before it
+%% brings the value (read repair).
+a_cache_keeps_a_deletion_until_others_have_heard_of_it_test() ->
+    Left = fun(Role, AgoMs) ->
+               Ms = erlang:system_time(millisecond) - AgoMs,
+               Value = (value(deleted, never))#{written_ms := Ms},
+               Deleted = written(key(1), {{write, Value, #{}}, ?CACHE, Role}, vnode(#{})),
+               weft_kv_vnode:cover(bytes, tick(Deleted)) > 0
+           end,
+    ?assertEqual({true, false}, {Left(primary, 9), Left(primary, 20000)}),
+    ?assert(Left(fallback, 20000)).
 
 brought(Object, Vnode) ->
     Items = [{key(1), {Object, ?STORE}}],

@@ -31,6 +31,9 @@
 -define(ENTRIES_MAX, 1000).
 -define(CLEANED_MAX, 500).
 -define(HINTS_MAX, 100).
+%% So long a cache remembers a deletion. What others have read or begun to write before it may be on
+%% its way for as long as a request takes.
+-define(CACHE_GRACE_MS, 10000).
 %% A file is written anew when it is larger, and larger than twice what is in it.
 -define(REWRITE_BYTES, 1000000).
 -define(REWRITE_AGAIN_MS, 60000).
@@ -370,12 +373,13 @@ now_ms() -> erlang:system_time(millisecond).
 is_waste(NowMs, Key, Object, Kind, Replica) ->
     weft_kv_replica:is_waste(NowMs, grace_ms(Key, Object, Kind, Replica), Object).
 
-%% A cache forgets at once, but not a deletion of which the owner has yet to hear.
+%% A cache forgets what is over at once, but not a deletion of which others have yet to hear.
 grace_ms(Key, Object, #{evict := true}, #replica{hints = Hints, options = #{grace_ms := Ms}}) ->
-    case is_map_key(Key, Hints)
-        andalso [deleted || #{value := deleted} <- weft_kv_object:siblings(Object)] of
-        [_ | _] -> Ms;
-        _ -> 0
+    case {[deleted || #{value := deleted} <- weft_kv_object:siblings(Object)],
+          is_map_key(Key, Hints)} of
+        {[], _} -> 0;
+        {[_ | _], true} -> Ms;
+        {[_ | _], false} -> min(Ms, ?CACHE_GRACE_MS)
     end;
 grace_ms(_, _, _, #replica{options = #{grace_ms := Ms}}) -> Ms.
 
