@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests that are tried again, with a store of one node, which is this one. Its partition is
 %% full, and so refuses writes, until something is deleted. What may be tried again is tested with
-%% `weft_kv_coordinator_core'.
+%% `weft_kv_coordinator_core'. And a replica that carries out late what it was asked.
 -module(weft_kv_request_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -11,15 +11,39 @@
 
 on_one_node_test_() ->
     {setup,
-     fun() -> weft_kv_one_node:started(?MODULE, #{bytes_max => 5000}, #{one => #{n => 1}}) end,
+     fun() ->
+         weft_kv_one_node:started(?MODULE, #{bytes_max => 5000}, #{one => #{n => 1},
+                                                                   three => #{n => 3}})
+     end,
      fun weft_kv_one_node:stopped/1,
-     fun(_) -> [{timeout, 30, Test} || Test <- [fun an_error_is_told_after_the_last_try/0,
+     fun(_) -> [{timeout, 30, Test} || Test <- [fun what_a_replica_does_late_is_not_there_twice/0,
+                                                fun an_error_is_told_after_the_last_try/0,
                                                 fun a_write_is_tried_until_there_is_room/0,
                                                 fun what_a_later_try_did_not_do_hides_nothing/0,
                                                 fun a_replica_that_ends_is_not_waited_for/0,
                                                 fun one_that_ends_without_a_look_is_asked_again/0,
                                                 fun what_moves_is_tried_again_within_the_timeout/0]]
      end}.
+
+%% It was held up only, and carries out what it was asked when others had done that in its place.
+what_a_replica_does_late_is_not_there_twice() ->
+    Key = <<"late">>,
+    {error, not_found} = weft_kv:get(three, Key),
+    {ok, Partition} = weft_ring:partition({<<"three">>, Key}),
+    {ok, Vnode} = weft_vnode_names:name(weft_kv_vnode, Partition),
+    weft_test_nodes:until(fun() -> is_pid(whereis(Vnode)) end),
+    ok = sys:suspend(Vnode),
+    {ok, _} = weft_kv:put(three, Key, <<"1">>),
+    {ok, <<"1">>, _} = weft_kv:get(three, Key),
+    {ok, _} = weft_kv:delete(three, Key),
+    ok = sys:resume(Vnode),
+    Place = {Partition, node(), primary},
+    Read = {read, #{n => 3, evict => false, siblings => true}, primary},
+    weft_test_nodes:until(fun() ->
+        {ok, {ok, Object}} = weft_vnode:ask(weft_kv_vnode, Place, {Partition, three, Key}, Read,
+                                            5000),
+        weft_kv_object:siblings(Object) =/= [] andalso weft_kv_object:values(Object) =:= [] end),
+    ?assertEqual({error, not_found}, weft_kv:get(three, Key)).
 
 an_error_is_told_after_the_last_try() ->
     {First, Second} = same_partition(),
