@@ -32,6 +32,14 @@ a_store_that_is_full_lets_delete_test() ->
     ?assertEqual([], values(key(1), Deleted)),
     ?assertEqual([<<"2">>], values(key(2), write(key(2), <<"2">>, ?STORE, Deleted))).
 
+%% By the process of a later start, which the key does not know.
+a_store_that_is_full_lets_delete_what_is_empty_test() ->
+    One = write(key(1), <<>>, ?STORE, vnode(#{})),
+    Full = merged(key(1), stored(key(1), One), vnode(#{bytes_max => 100})),
+    Delete = {{write, value(deleted, never), seen(key(1), Full)}, ?STORE, primary},
+    ?assertEqual([], values(key(1), written(key(1), Delete, Full))),
+    ?assertEqual({reply, {error, full}}, weft_kv_vnode:command(key(2), Delete, Full)).
+
 %% Another replica that has not forgotten the key would take the new value for one that it has seen.
 a_write_of_a_key_that_was_forgotten_is_new_to_other_replicas_test() ->
     One = write(key(1), <<"1">>, ?STORE, vnode(#{grace_ms => 0})),

@@ -184,10 +184,13 @@ read(Key, Table) -> object(weft_kv_table:read(Key, Table)).
 object({Object, _}) -> Object;
 object(none) -> weft_kv_object:new().
 
-%% What gets smaller (a deletion, above all) makes room.
+%% What gets smaller makes room, and so does a deletion in the end, though that of an empty value by
+%% a new actor is no smaller.
 is_full(_, _, #{evict := true}, _) -> false;
 is_full(Key, New, _, #replica{options = #{bytes_max := Max}, table = Table}) ->
-    weft_kv_table:bytes(Table) >= Max andalso not weft_kv_table:is_smaller(Key, New, Table).
+    weft_kv_table:bytes(Table) >= Max andalso not weft_kv_table:is_smaller(Key, New, Table)
+        andalso (weft_kv_object:values(New) =/= []
+                     orelse read(Key, Table) =:= weft_kv_object:new()).
 
 %% @private
 change(Key, {merge, Object, Kind, Role}, _Note,
