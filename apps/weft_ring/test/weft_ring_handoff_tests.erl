@@ -106,7 +106,20 @@ a_late_start_of_an_earlier_attempt_changes_nothing_test() ->
     Receiver0 = weft_ring_handoff_receiver_core:init({{?TRANSFER, 2}, done, 9}, #{}),
     Start = {message, {handoff, 1, {start, {?TRANSFER, 1}, r}}},
     {Receiver, Effects} = weft_ring_handoff_receiver_core:handle(Start, Receiver0),
-    ?assertEqual({Receiver0, [{send, {handoff, 1, {refuse, r, outdated}}}]}, {Receiver, Effects}).
+    Refusal = {refuse, r, {outdated, {?TRANSFER, 2}}},
+    ?assertEqual({Receiver0, [{send, {handoff, 1, Refusal}}]}, {Receiver, Effects}).
+
+%% Attempts are numbered by the clock, which may be behind when the process of the owner starts
+%% again: it would be refused until it has caught up.
+who_starts_with_an_earlier_clock_begins_anew_test() ->
+    Receiver = weft_ring_handoff_receiver_core:init({{?TRANSFER, 9}, {'after', 3}, 4}, #{}),
+    {Sender, [{send, Start} | _]} = weft_ring_handoff_sender_core:init(?TRANSFER, {2, 7, []}, #{}),
+    {_, [{send, Refusal}]} = weft_ring_handoff_receiver_core:handle({message, Start}, Receiver),
+    {_, [{reset, 10}, {send, Again} | _]} =
+        weft_ring_handoff_sender_core:handle({message, Refusal}, 0, Sender),
+    ?assertMatch({_, [{clear, {{?TRANSFER, 10}, start, 0}},
+                      {send, {handoff, 1, {resume, _, _, start, 0}}}]},
+                 weft_ring_handoff_receiver_core:handle({message, Again}, Receiver)).
 
 batches_keep_their_pace_test() ->
     {Sender1, [{read, start, 500}]} = resumed(#{pace_ms => 50}, 10),
@@ -316,7 +329,7 @@ effect({send, {handoff, 1, Msg} = Message}, World) ->
     end;
 effect({after_ms, _, Timer}, World) -> World#world{timers = World#world.timers ++ [Timer]};
 effect(done, World) -> World#world{done = true};
-effect({failed, outdated}, World) -> World;
+effect({failed, {outdated, _}}, World) -> World;
 effect({refuse, _, moved}, World) -> World#world{refused = World#world.refused + 1};
 effect({read, Cursor, Max}, World) -> read(Cursor, Max, World);
 effect({apply, _, Key, Op, Number}, #world{store = Store, expected = Expected} = World) ->

@@ -62,7 +62,7 @@ handle({message, _OfAnotherVersion}, State) ->
 
 %% A late message of an earlier handoff must not drop what a later one has brought.
 start(Id, Request, #receiver{mark = {Later, _, _}} = State) when Later > Id ->
-    {State, [{send, {handoff, 1, {refuse, Request, outdated}}}]};
+    {State, [{send, {handoff, 1, {refuse, Request, {outdated, Later}}}}]};
 %% Asked again before it had the answer: another session would make that answer worthless.
 start(Id, Request, #receiver{mark = {Id, _, _}, request = Request, next = 1} = State) ->
     {State, [resume(State)]};

@@ -19,7 +19,8 @@
 %% Each `start' begins a session, in which messages are numbered from 1 and applied in that order;
 %% what belongs to another session is refused. If the log gets longer than `log_max', all begins
 %% anew with the next `Attempt', and the receiver drops what it had: the log is bounded, and no
-%% update is refused for it. When everything is acknowledged, the handoff is done, and updates are
+%% update is refused for it. So it is if the receiver knows a later attempt, which a former process
+%% of this end has begun. When everything is acknowledged, the handoff is done, and updates are
 %% refused from then on.
 %%
 %% Events: `{message, Msg}', `{update, Ref, Key, Op}', `{batch, Items, Cursor}' (the answer to the
@@ -170,6 +171,14 @@ message({ack, Session, N, Number}, NowMs, #sender{session = Session, unacked = U
     {State, [{truncate, Number} || Log =/= Log0] ++ Effects};
 message({stale, Session}, _NowMs, #sender{session = Session} = State) ->
     ask(State);
+%% A former process of this end has begun it by a clock that was later.
+message({refuse, Request, {outdated, {Transfer, Later}}}, _NowMs,
+        #sender{transfer = Transfer, attempt = Attempt} = State)
+  when is_integer(Later), Later > Attempt ->
+    case request(State) of
+        Request -> again(State#sender{attempt = Later});
+        _ -> {State, []}
+    end;
 message({refuse, Request, Reason}, _NowMs, State) ->
     {State, [{failed, Reason} || Request =:= request(State)]};
 message(_OfAnotherSession, _NowMs, State) ->
