@@ -249,14 +249,6 @@ the_same_check_fails_if_a_replica_forgets_its_number_test_() ->
                                       vanished(run(Seed, #{}, anew)) =/= []])
      end}.
 
-%% Which value that is depends on clocks, which differ here.
-without_siblings_one_value_stays_test_() ->
-    {timeout, 120,
-     fun() ->
-         ?assertEqual([], [Seed || Seed <- lists:seq(1, ?SCHEDULES),
-                                   is_without_value(run(Seed, #{siblings => false}))])
-     end}.
-
 the_same_check_fails_with_last_write_wins_test_() ->
     {timeout, 120,
      fun() ->
@@ -522,16 +514,6 @@ vanished(#world{replicas = Replicas, acked = Acked, writes = Writes, dropped = D
                       weft_kv_object:new(), maps:values(Replicas)),
     Reached = reached(numbers(All) ++ Dropped, Writes, []),
     [Write || {_, Write} <- lists:usort(Acked), not is_kept(Write, Reached)].
-
-%% On a replica, or on all of them together, there was something, and no value is left.
-is_without_value(#world{replicas = Replicas, options = #{siblings := Siblings}}) ->
-    Objects = [Object || {Object, _, _} <- maps:values(Replicas)],
-    All = lists:foldl(fun(Object, Sum) ->
-                          weft_kv_replica:requested({merge, Object}, <<>>, Siblings, Sum)
-                      end, weft_kv_object:new(), Objects),
-    lists:any(fun(Object) ->
-                  Object =/= weft_kv_object:new() andalso numbers(Object) =:= []
-              end, [All | Objects]).
 
 is_kept(Write, Reached) -> lists:member(Write, Reached).
 
