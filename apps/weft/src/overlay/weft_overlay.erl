@@ -7,7 +7,7 @@
 -module(weft_overlay).
 
 -export([members/0, failed/0, neighbours/0, routes/0, route/1, is_settling/2, has_died/2,
-         is_partial/0, topology/0,
+         is_partial/0, has_asked/0, topology/0,
          leave/0, seed/1, forget/1, boot_checks/3]).
 
 %% The time that a topology may take to tell the others that this node leaves.
@@ -84,6 +84,12 @@ is_after(Since, AtMs) -> AtMs > Since.
 -spec is_partial() -> boolean().
 is_partial() ->
     weft_view:lookup(partial) =:= true.
+
+%% @doc Has the topology that runs asked for its first links? Before that nobody knows which nodes
+%% are to be neighbours.
+-spec has_asked() -> boolean().
+has_asked() ->
+    weft_view:lookup(has_asked) =:= true.
 
 %% @doc The topology that runs, as `weft_topology:parse/1' gives it. That of a node that has left is
 %% `weft_alone_core', whatever is configured.

@@ -64,6 +64,7 @@ init(#{topology := Configured} = Config) ->
 
 %% Writes what runs now, for a driver that is started again.
 set(Topology, Options) ->
+    ok = weft_view:put(?MODULE, has_asked, false),
     ok = weft_view:put(?MODULE, partial, Topology:partial(node(), Options)),
     ok = weft_view:put(?MODULE, topology, {Topology, Options}),
     ok = weft_view:put(?MODULE, topology_since_ms, erlang:monotonic_time(millisecond)),
@@ -89,10 +90,16 @@ start_topology(Links) ->
     case decide(Topology, maps:get(link_module, Links, weft_links)) of
         ok -> {Core, CoreOptions} = weft_topology:core(Topology, Options),
               Asked = #{asked => weft_links:all_wanted()},
-              weft_driver:start_link(weft_topology, Core,
-                                     maps:merge(CoreOptions, maps:merge(Asked, Links)));
+              has_asked(weft_driver:start_link(weft_topology, Core,
+                                               maps:merge(CoreOptions, maps:merge(Asked, Links))));
         {error, Reason} -> {error, Reason}
     end.
+
+has_asked({error, _} = Error) ->
+    Error;
+has_asked(Began) ->
+    ok = weft_view:put(?MODULE, has_asked, true),
+    Began.
 
 %% @doc Changes the topology that runs. It starts with the members known so far. A node that has
 %% left, and gets a topology again, is another member than it was. A core that does not answer,
@@ -107,7 +114,7 @@ change(Topology, Options0) ->
     ok = set(Topology, Options),
     ok = decide(Topology, weft_links),
     {Core, CoreOptions} = weft_topology:core(Topology, Options),
-    try weft_driver:change(weft_topology, Core, CoreOptions#{known => Known})
+    try has_asked(weft_driver:change(weft_topology, Core, CoreOptions#{known => Known}))
     catch exit:_NoAnswer -> ended(whereis(weft_topology))
     end.
 

@@ -89,7 +89,7 @@ next(#entropy{left = [], paces = Paces} = Entropy) ->
             New = [{weft_kv_exchange:new(Pair), new} || Pair <- Pairs],
             next(counted(pairs, length(Pairs),
                          Entropy#entropy{left = New,
-                                         paces = maps:with([node() | nodes()], Paces)}))
+                                         paces = maps:with([node() | nodes(connected)], Paces)}))
     end;
 next(#entropy{left = [Comparison | Left], paces = Paces} = Entropy) ->
     Entropy#entropy{left = Left, running = spawn_monitor(?MODULE, compare, [Comparison, Paces]),

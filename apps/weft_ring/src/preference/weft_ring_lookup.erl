@@ -65,11 +65,12 @@ primaries(Name, Key, N) ->
                                                   Size, owner(Lookup))
                end).
 
-%% @doc As `active/4', with the nodes that this node is connected to, and itself.
+%% @doc As `active/4', with the nodes that this node is connected to, also those behind a gateway,
+%% which nodes/0 may not show, and itself.
 -spec active(name(), weft_ring_preference:key(), non_neg_integer()) ->
           {ok, [weft_ring_preference:preference()]} | {error, no_ring}.
 active(Name, Key, N) ->
-    Up = [node() | nodes()],
+    Up = [node() | nodes(connected)],
     active(Name, Key, N, fun(Node) -> lists:member(Node, Up) end).
 
 %% @doc The nodes to ask for a key: the owners of its `N' replicas, and others for those that are
@@ -102,7 +103,7 @@ owners(Name) ->
 -spec replicas(name(), non_neg_integer(), non_neg_integer()) ->
           {ok, [weft_ring_preference:preference()]} | {error, no_ring}.
 replicas(Name, Partition, N) ->
-    Up = [node() | nodes()],
+    Up = [node() | nodes(connected)],
     with(Name, fun(#lookup{size = Size} = Lookup) ->
                    weft_ring_preference:active(Partition, N,
                                                fun(Node) -> lists:member(Node, Up) end, Size,

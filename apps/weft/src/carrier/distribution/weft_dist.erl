@@ -153,17 +153,8 @@ is_stock({dial, not_weft}, _Node) -> true;
 is_stock(no_route, Node) -> weft_dialer:is_foreign(Node, weft_config:get(handshake_timeout_ms));
 is_stock(_Reason, _Node) -> false.
 
-%% A circuit to a node that is no neighbour is hidden unless circuits are to be visible. A neighbour
-%% remains one while its link is down and a circuit leads to it: a connection that began hidden
-%% would stay hidden.
 request_type(Node, Type) ->
-    case weft_next_hop:choose(Node) of
-        {via, _} ->
-            case weft_config:get(circuits) =:= hidden andalso weft_overlay:is_partial()
-                andalso not weft_links:wanted(Node) of
-                true -> hidden;
-                false -> Type
-            end;
-        _ ->
-            Type
+    case weft_next_hop:is_hidden(Node) of
+        true -> hidden;
+        false -> Type
     end.

@@ -3,7 +3,7 @@
 %% hop. Reads tables only; called for each attempt to open a path, not for each packet.
 -module(weft_next_hop).
 
--export([choose/1, next_link/1, is_around/1, has_neighbour_besides/1]).
+-export([choose/1, is_hidden/1, next_link/1, is_around/1, has_neighbour_besides/1]).
 
 -type path() :: direct | {via, node()} | no_route.
 -export_type([path/0]).
@@ -37,6 +37,19 @@ detour(Node, Otherwise) ->
 %% because of that.
 direct_again(true) -> no_route;
 direct_again(false) -> direct.
+
+%% @doc Is a connection that begins now to be hidden? A circuit to a node that is no neighbour is,
+%% unless circuits are to be visible. A neighbour remains one while its link is down and a circuit
+%% leads to it, and any node may become one before the topology has asked for its first links: a
+%% connection that began hidden stays so.
+-spec is_hidden(node()) -> boolean().
+is_hidden(Node) ->
+    weft_config:get(circuits) =:= hidden andalso weft_overlay:is_partial()
+        andalso weft_overlay:has_asked() andalso not weft_links:wanted(Node)
+        andalso is_circuit(choose(Node)).
+
+is_circuit({via, _NextHop}) -> true;
+is_circuit(_DirectOrNone) -> false.
 
 %% @doc Does a route of a partial topology lead to that node by another link than its own?
 -spec is_around(Name :: binary()) -> boolean().
