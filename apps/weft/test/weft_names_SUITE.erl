@@ -72,6 +72,7 @@ names_are_seen_everywhere(Config) ->
 errors_say_what(Config) ->
     [A] = mesh([a], #{config => [{scopes, #{one => #{names_per_pid => one}}}]}, Config),
     Pid = call(A, ?MODULE, hold, [[{cluster, n}, {one, n}]]),
+    [ok = call(A, weft_names, start_scope, [Scope, #{}]) || Scope <- [group_x, y_links]],
     Register = fun(Name) -> call(A, weft_names, register, [Name, Pid]) end,
     ?assertEqual({error, {taken, Pid}}, Register({cluster, n})),
     no = call(A, weft_names, register_name, [{cluster, n}, Pid]),
@@ -93,7 +94,9 @@ errors_say_what(Config) ->
                  {x, #{kind => weak}, "eventual or strong"},
                  {x, #{conflict => mine}, "oldest, newest"},
                  {x, #{looser => exit}, "unknown option looser"},
-                 {cluster, #{kind => strong, voters => [name(A)]}, "its kind is eventual"}]],
+                 {cluster, #{kind => strong, voters => [name(A)]}, "its kind is eventual"},
+                 {{group, x}, #{}, "weft_names_group_x would have the name"},
+                 {y, #{}, "weft_names_y_links would have the name"}]],
     ?assertEqual(eventual, call(A, weft_names, kind, [cluster])).
 
 a_process_of_another_node_is_registered_there(Config) ->

@@ -166,24 +166,26 @@ start_scope(Scope, Options) ->
         {error, Text} -> {error, Text}
     end.
 
-start_scope(Scope, Module, _Options, Other) when Other =/= none, Other =/= Module ->
-    {error, text("scope ~0p runs already, and its kind is ~s: stop it first, or choose another "
-                 "name", [Scope, kind_of(Other)])};
-start_scope(Scope, Module, Options, _) ->
+start_scope(Scope, Module, Options, Before) when Before =:= none; Before =:= Module ->
     case weft_services:start(weft_names_sup:child_spec(Module, Scope, Options)) of
         {ok, _Pid} -> known(Scope, Module);
         {error, Reason} -> {error, text("scope ~0p does not start: ~0p", [Scope, Reason])}
-    end.
+    end;
+start_scope(Scope, _Module, _Options, {of_another, Process}) ->
+    {error, text("scope ~0p does not start: its process ~0p would have the name of one that runs, "
+                 "as that of another scope: choose another name", [Scope, Process])};
+start_scope(Scope, _Module, _Options, Other) ->
+    {error, text("scope ~0p runs already, and its kind is ~s: stop it first, or choose another "
+                 "name", [Scope, kind_of(Other)])}.
 
-%% The kind of a scope that was started is known longer than the application runs.
+%% The kind of a scope that was started is known longer than the application runs. The processes of
+%% `{group, a}' have the names of those of `group_a'.
 runs(Scope) ->
-    case find(Scope) of
-        {Module, _} ->
-            case whereis(weft_names_sup:driver(Scope)) of
-                undefined -> none;
-                _ -> Module
-            end;
-        undefined -> none
+    Names = weft_names_sup:processes(Scope),
+    case {[Name || Name <- Names, whereis(Name) =/= undefined], find(Scope)} of
+        {[], _} -> none;
+        {[Name | _], undefined} -> {of_another, Name};
+        {_, {Module, _}} -> Module
     end.
 
 %% @doc Stops a scope on this node: other nodes forget the names of this node, and this node forgets

@@ -4,7 +4,7 @@
 -module(weft_names_sup).
 -behaviour(supervisor).
 
--export([child_spec/3, driver/1]).
+-export([child_spec/3, driver/1, processes/1]).
 -export([start_link/3, init/1]).
 
 %% @doc For the supervisor of the services. Kind is the module of the kind; its start_driver/2
@@ -15,16 +15,24 @@ child_spec(Kind, Scope, Options) ->
       start => {?MODULE, start_link, [Kind, Scope, maps:remove(kind, Options)]}}.
 
 %% @doc The name of the driver and of its table, and with `_sup' of the supervisor. These are two
-%% atoms for each scope that is started on this node.
+%% atoms for each scope that is started on this node (and one more for `weft_node_links').
 -spec driver(weft_names:scope()) -> atom().
 driver({group, Group}) -> list_to_atom("weft_names_group_" ++ atom_to_list(Group));
 driver(Scope) -> list_to_atom("weft_names_" ++ atom_to_list(Scope)).
+
+%% @doc The names that the processes of a scope have while it runs.
+-spec processes(weft_names:scope()) -> [atom()].
+processes(Scope) ->
+    Driver = driver(Scope),
+    [Driver, supervisor_of(Driver), list_to_atom(atom_to_list(Driver) ++ "_links")].
+
+supervisor_of(Driver) -> list_to_atom(atom_to_list(Driver) ++ "_sup").
 
 %% @private
 -spec start_link(Kind :: module(), weft_names:scope(), map()) ->
           {ok, pid()} | {error, term()} | ignore.
 start_link(Kind, Scope, Options) ->
-    Name = list_to_atom(atom_to_list(driver(Scope)) ++ "_sup"),
+    Name = supervisor_of(driver(Scope)),
     weft_supervisor:start_link({local, Name}, ?MODULE, {Kind, Scope, Options}).
 
 %% @private
