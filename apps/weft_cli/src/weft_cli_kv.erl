@@ -122,10 +122,11 @@ of_first([Node | Nodes], Fun) ->
 
 run(buckets, _Node, Buckets) ->
     Rows = [[atom_to_list(Name) | [text(maps:get(Key, Bucket, '-'))
-                                     || Key <- [n, r, w, siblings, evict, consistency]]]
+                                     || Key <- [n, r, w, siblings, evict, durability, consistency]]]
             || {Name, Bucket} <- lists:sort(maps:to_list(Buckets))],
     {ok, #{buckets => maps:map(fun(_, Bucket) -> readable(Bucket) end, Buckets)},
-     weft_cli_table:format([["bucket", "n", "r", "w", "siblings", "evict", "consistency"] | Rows])};
+     weft_cli_table:format([["bucket", "n", "r", "w", "siblings", "evict", "durability",
+                             "consistency"] | Rows])};
 run(Request, Node, Buckets) ->
     Given = element(2, Request),
     case [Name || Name <- maps:keys(Buckets), atom_to_list(Name) =:= Given] of

@@ -29,12 +29,14 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 %% --- the guide --------------------------------------------------------------------------------
 
 the_guide(Config) ->
-    [Environment, Ring, Use, StoreKeys, Carts, Update, OnDisk, Client] =
+    %% Those on disk are what weft_kv_durability_SUITE is about.
+    [Environment, Ring, Use, StoreKeys, Carts, Update, OnDisk, Durability, Client] =
         weft_guide:page("kv.md", "erlang"),
     [{weft_ring, RingKeys}, {weft_kv, KvKeys}] = parsed(Environment),
     {weft_kv, [{buckets, Store}]} = parsed([StoreKeys, "."]),
     [{buckets, Cache}] = KvKeys,
     {vnodes, [{weft_kv_vnode, #{dir := _}}]} = parsed([OnDisk, "."]),
+    {weft_kv, [{buckets, #{sessions := #{durability := memory}}}]} = parsed([Durability, "."]),
     Keys = [{weft_ring, lists:keydelete(dir, 1, RingKeys)},
             {weft_kv, [{buckets, maps:merge(Cache, Store)}]}],
     [A, B] = Refs = [start(Name, Keys, Config) || Name <- [a, b]],

@@ -62,8 +62,11 @@ a_full_disk_is_an_error_and_no_end(Config) ->
                                            keys("full", 40)),
     ?assertNotEqual([], Refused),
     until(fun() -> unwritable(B) > 0 end),
+    %% What is in memory only needs no room.
+    ?assertEqual([], [Key || Key <- keys("cached", 40),
+                             not (is_ok(write(A, cache, Key)) andalso is_there(A, cache, Key))]),
     Full = First ++ Meanwhile,
-    ?assertEqual([], [Key || Key <- Full, not is_there(B, Key)]),
+    ?assertEqual([], [Key || Key <- Full, not is_there(B, box, Key)]),
     ok = call(B, file, delete, [Filling]),
     Later = keys("later", 20),
     [until(fun() -> is_ok(write(A, Key)) end) || Key <- Later],
@@ -150,13 +153,15 @@ keys_of(Bytes, Config) ->
 
 %% --- nodes ------------------------------------------------------------------------------------
 
-write(Ref, Key) -> call(Ref, weft_kv, put, [box, Key, ?VALUE]).
+write(Ref, Key) -> write(Ref, box, Key).
+
+write(Ref, Bucket, Key) -> call(Ref, weft_kv, put, [Bucket, Key, ?VALUE]).
 
 is_ok({ok, _}) -> true;
 is_ok({error, _}) -> false.
 
-is_there(Ref, Key) ->
-    case call(Ref, weft_kv, get, [box, Key]) of
+is_there(Ref, Bucket, Key) ->
+    case call(Ref, weft_kv, get, [Bucket, Key]) of
         {ok, ?VALUE, _} -> true;
         Other -> ct:pal("~ts: ~p", [Key, Other]), false
     end.
@@ -194,7 +199,9 @@ start(Name, Around, Config) ->
     Keys = [{weft_ring, partitions, 8}, {weft_ring, sync_ms, 300},
             {weft_ring, dir, filename:join([?config(files, Config), "ring", atom_to_list(Name)])},
             {weft_ring, vnodes, [{weft_kv_vnode, #{dir => Dir}}]},
-            {weft_kv, buckets, #{box => #{n => 2, w => 2, r => 1}}}, {weft_kv, entropy_ms, 20}],
+            {weft_kv, buckets, #{box => #{n => 2, w => 2, r => 1},
+                                 cache => #{n => 2, w => 2, r => 2, durability => memory}}},
+            {weft_kv, entropy_ms, 20}],
     Args = weft_kv_test_args:args(?MODULE, Keys),
     Ref = weft_test_nodes:start(Name, Around#{args => Args}, ?config(place, Config)),
     {ok, _} = call(Ref, application, ensure_all_started, [weft_kv]),

@@ -183,6 +183,145 @@ a_file_of_another_version_is_refused_and_left_test() ->
                      ?assertEqual([], filelib:wildcard(File ++ ".damaged.*"))
                  end).
 
+%% --- written, and not synced ------------------------------------------------------------------
+
+%% The end of the process takes nothing from it.
+what_is_written_is_in_the_file_and_not_synced_test() ->
+    in_directory(fun(Dir) ->
+                     {Log, Synced} = half_synced(Dir, 2, 3),
+                     ?assertEqual(Synced, weft_kv_log:synced_bytes(Log)),
+                     ?assert(weft_kv_log:is_waiting(Log)),
+                     ?assertEqual(weft_kv_log:bytes(Log), filelib:file_size(weft_kv_log:file(Log))),
+                     ?assertEqual(entries(5), found(Dir))
+                 end).
+
+%% Half a second after the first of it was written, and before that with what has to be synced.
+it_is_synced_in_time_test() ->
+    in_directory(fun(Dir) ->
+                     {Log, Synced} = half_synced(Dir, 1, 2),
+                     {ok, More} = weft_kv_log:commit(499, weft_kv_log:append(entry(4), written,
+                                                                             Log)),
+                     ?assertEqual(Synced, weft_kv_log:synced_bytes(More)),
+                     {ok, Later} = weft_kv_log:commit(500, More),
+                     ?assert(is_synced(Later)),
+                     {ok, Half} = weft_kv_log:commit(501, weft_kv_log:append(entry(5), written,
+                                                                             Later)),
+                     ?assertNot(is_synced(Half)),
+                     {ok, All} = weft_kv_log:commit(501, weft_kv_log:append(entry(6), Half)),
+                     ?assert(is_synced(All)),
+                     ?assertEqual(entries(6), found(Dir))
+                 end).
+
+%% What waits for a sync is kept in memory, too.
+much_is_synced_sooner_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, Start, []} = weft_kv_log:open(Dir, 7, tests),
+                     Large = {stored, {0, bucket, <<0:4800000>>}, weft_kv_object:new(), #{n => 1}},
+                     [Third, Second, First | _] =
+                         lists:foldl(fun(_, [L0 | _] = Logs) ->
+                                         Log = weft_kv_log:append(Large, written, L0),
+                                         {ok, L} = weft_kv_log:commit(0, Log),
+                                         [L | Logs]
+                                     end, [Start], [1, 2, 3]),
+                     ?assertEqual([true, false, false],
+                                  [is_synced(Log) || Log <- [Third, Second, First]])
+                 end).
+
+an_orderly_end_syncs_it_test() ->
+    in_directory(fun(Dir) ->
+                     Self = self(),
+                     Pid = spawn_link(fun() ->
+                                          {Log, _} = half_synced(Dir, 1, 2),
+                                          Self ! {self(), written},
+                                          receive close -> ok = weft_kv_log:close(Log) end
+                                      end),
+                     receive {Pid, written} -> ok end,
+                     1 = erlang:trace(Pid, true, [call]),
+                     1 = erlang:trace_pattern({file, datasync, 1}, true, []),
+                     Pid ! close,
+                     try receive {trace, Pid, call, {file, datasync, [_]}} -> ok
+                         after 5000 -> error(not_synced)
+                         end
+                     after 1 = erlang:trace_pattern({file, datasync, 1}, false, [])
+                     end
+                 end).
+
+%% The end of the file is cut off at each byte that is not synced, or is zeros from there on, or has
+%% a hole there, as sectors get to the disk in any order. What was synced is there, of the rest the
+%% first ones or none, and nothing else.
+a_failure_of_the_host_takes_only_what_was_not_synced_test_() ->
+    {timeout, 120, fun() -> in_directory(fun not_synced/1) end}.
+
+not_synced(Dir) ->
+    {Log, Synced} = half_synced(Dir, 2, 2),
+    File = weft_kv_log:file(Log),
+    {ok, Bytes} = file:read_file(File),
+    ok = weft_kv_log:close(Log),
+    Zeros = fun(Count) -> <<0:(8 * Count)>> end,
+    [begin
+         <<Before:At/binary, Rest/binary>> = Bytes,
+         Hole = min(40, byte_size(Rest)),
+         Left = case How of
+                    cut -> [];
+                    zeros -> Zeros(byte_size(Rest));
+                    hole -> [Zeros(Hole), binary:part(Rest, Hole, byte_size(Rest) - Hole)]
+                end,
+         ok = file:write_file(File, [Before, Left]),
+         Found = found(Dir),
+         ?assertEqual({At, How, entries(max(2, length(Found)))}, {At, How, Found}),
+         {ok, Again, Found} = weft_kv_log:open(Dir, 7, tests),
+         {ok, More} = weft_kv_log:commit(weft_kv_log:append(entry(9), Again)),
+         ok = weft_kv_log:close(More),
+         ?assertEqual({At, How, Found ++ [entry(9)]}, {At, How, found(Dir)}),
+         [ok = file:delete(Name) || Name <- filelib:wildcard(File ++ ".damaged.*")]
+     end || At <- lists:seq(Synced, byte_size(Bytes)), How <- [cut, zeros, hole]].
+
+%% A file system may drop what it could not write, and tell so once.
+what_a_failed_sync_may_have_dropped_is_written_again_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, Lock} = weft_directory_lock:start_link(Dir, tests),
+                     {Log, Synced} = half_synced(Dir, 1, 2),
+                     File = weft_kv_log:file(Log),
+                     Seen = persistent_term:get({weft_directory_lock, Dir, tests}),
+                     ok = atomics:sub(Seen, 1, 10000),
+                     {error, {directory_not_held, File}, Failed} = weft_kv_log:commit(1000, Log),
+                     {ok, <<Kept:Synced/binary, Lost/binary>>} = file:read_file(File),
+                     ok = file:write_file(File, [Kept, <<0:(8 * byte_size(Lost))>>]),
+                     Lock ! beat,
+                     _ = sys:get_state(Lock),
+                     {ok, Again} = weft_kv_log:commit(1000, Failed),
+                     ?assert(is_synced(Again)),
+                     ?assertEqual(entries(3), found(Dir)),
+                     ok = gen_server:stop(Lock)
+                 end).
+
+%% Code that was loaded while it ran had a list of what waits there.
+a_log_of_earlier_code_goes_on_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, Log, []} = weft_kv_log:open(Dir, 7, tests),
+                     Earlier = setelement(tuple_size(Log), Log, []),
+                     ?assertNot(weft_kv_log:is_waiting(Earlier)),
+                     {ok, More} = weft_kv_log:commit(weft_kv_log:append(entry(1), Earlier)),
+                     ok = weft_kv_log:close(More),
+                     ?assertEqual(entries(1), found(Dir))
+                 end).
+
+is_synced(Log) -> weft_kv_log:synced_bytes(Log) =:= weft_kv_log:bytes(Log).
+
+%% So many entries that are synced, where these end, and so many that are only written, at 0 ms.
+half_synced(Dir, Synced, Written) ->
+    {ok, Start, []} = weft_kv_log:open(Dir, 7, tests),
+    Append = fun(Numbers, How, From) ->
+                 lists:foldl(fun(N, Log0) ->
+                                 {ok, Log} = weft_kv_log:commit(
+                                               0, weft_kv_log:append(entry(N), How, Log0)),
+                                 Log
+                             end, From, Numbers)
+             end,
+    First = Append(lists:seq(1, Synced), synced, Start),
+    Log = Append(lists:seq(Synced + 1, Synced + Written), written, First),
+    {Log, weft_kv_log:bytes(First)}.
+
 %% --- files ------------------------------------------------------------------------------------
 
 entry(N) -> {stored, {0, bucket, <<N>>}, weft_kv_object:new(), #{n => N}}.

@@ -6,7 +6,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, commit/1, tick/1]).
+-export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, commit/1, is_held/3,
+         tick/1]).
 
 -define(NAME, weft_vnode_process_tests_partition).
 
@@ -25,6 +26,21 @@ answers_do_not_wait_for_a_message_that_does_not_come_test() ->
         ?assertEqual([{ok, 1}, {error, no_ring}],
                      together([{command, fallback, key, add}, Last])),
         ?assertEqual({ok, {1, 1}}, ask(read))
+    end).
+
+%% Neither is it kept from answering by a disk that is full.
+what_needs_no_disk_does_not_wait_for_it_test() ->
+    with_partition([full], fun() ->
+        ?assertEqual([{error, {failed, full}}, {ok, 2}, {ok, {2, 0}}],
+                     [ask(Command) || Command <- [add, add_now, read_now]])
+    end).
+
+%% What no answer waits for is on disk a second later.
+all_is_committed_now_and_then_test() ->
+    with_partition([], fun() ->
+        {ok, 1} = ask(add_now),
+        ?NAME ! tick,
+        ?assertEqual({ok, {1, 1}}, ask(read_now))
     end).
 
 %% At rest the data may be ended, so who waits has an answer before, and nobody is asked after.
@@ -179,15 +195,18 @@ with_partition(Options, Fun) ->
         gen_server:stop(Pid)
     end.
 
-%% --- a counter, which counts its commits as well ----------------------------------------------
+%% --- a counter, which notes what was committed as well ----------------------------------------
 
-init(0, Options) -> {ok, {0, 0, Options}}.
+init(0, Options) -> {ok, {0, [0], Options}}.
 
-command(key, add, {Count, _, _}) -> {change, add, Count + 1};
+command(key, Add, {Count, _, _}) when Add =:= add; Add =:= add_now -> {change, add, Count + 1};
 command(key, {add_all, Times}, {Count, _, _}) ->
     {changes, [{key, add} || _ <- lists:seq(1, Times)], Count + Times};
 command(key, {each, Changes}, _) -> {changes, [{key, Change} || Change <- Changes], done};
-command(key, read, {Count, Commits, _}) -> {reply, {Count, Commits}}.
+command(key, Read, {Count, Commits, _}) when Read =:= read; Read =:= read_now ->
+    {reply, {Count, length(Commits) - 1}}.
+
+is_held(key, Command, _) -> Command =/= add_now andalso Command =/= read_now.
 
 tick({_, _, [ends]} = State) -> {stop, State};
 tick(State) -> {ok, State}.
@@ -196,7 +215,8 @@ change(key, fail, none, _) -> {error, asked_to};
 change(key, add, none, {Count, Commits, Options}) -> {ok, {Count + 1, Commits, Options}}.
 
 commit({_, _, [full]} = State) -> {error, full, State};
-commit({Count, Commits, Options}) -> {ok, {Count, Commits + 1, Options}}.
+commit({Count, [Count | _], _} = State) -> {ok, State};
+commit({Count, Commits, Options}) -> {ok, {Count, [Count | Commits], Options}}.
 
 items(_, _, _) -> {[], done}.
 take(_, _, State) -> {ok, State}.

@@ -9,21 +9,25 @@
 -type quorum() :: non_neg_integer() | quorum | all.
 -type options() :: #{n := pos_integer(), r := pos_integer(), w := pos_integer(),
                      pr := non_neg_integer(), pw := non_neg_integer(), nodes := pos_integer(),
-                     siblings := boolean(), evict := boolean(), ttl_ms := pos_integer() | infinity,
+                     siblings := boolean(), evict := boolean(),
+                     durability := weft_kv_durability:durability() | default,
+                     ttl_ms := pos_integer() | infinity,
                      value_max := pos_integer(), timeout_ms := pos_integer(),
                      retries := non_neg_integer()}.
 %% `r', `w': how many replicas have to answer a read and a write; `pr', `pw': how many of them have
 %% to be owners of the key, and not others in their place. `nodes': on how many nodes a write has to
 %% be, where fewer nodes than replicas exist or neighbours on the ring are the same node.
 %% `siblings': false means that of two writes that have not seen each other one is dropped. `evict':
-%% objects may be dropped when there is no room for others. `retries': see `weft_kv_request'.
+%% objects may be dropped when there is no room for others. `durability': see `weft_kv_durability'.
+%% `retries': see `weft_kv_request'.
 
 -define(DEFAULTS, #{n => 3, r => quorum, w => quorum, pr => 0, pw => 0, nodes => 1,
-                    siblings => true, evict => false,
+                    siblings => true, evict => false, durability => default,
                     ttl_ms => infinity, value_max => 1048576, timeout_ms => 5000,
                     retries => 0}).
 -define(N_MAX, 8).
 -define(RETRIES_MAX, 10).
+-define(DURABILITIES, [default, synced, written, memory]).
 
 %% @doc The options with their defaults and with numbers for words, or what is wrong with them.
 -spec check(map()) -> {ok, options() | weft_kv_strong_bucket:options()}
@@ -63,8 +67,8 @@ numbered(N, All) ->
                           (_, Value) -> Value
                        end, All),
     case [{Key, map_get(Key, All), range(Key, N)}
-          || Key <- [r, w, pr, pw, nodes, siblings, evict, ttl_ms, value_max, timeout_ms,
-                     retries],
+          || Key <- [r, w, pr, pw, nodes, siblings, evict, durability, ttl_ms, value_max,
+                     timeout_ms, retries],
              not is_valid(Key, map_get(Key, Numbers), N)] of
         [] -> {ok, Numbers};
         [Wrong | _] -> {error, {bad_option, Wrong}}
@@ -79,6 +83,7 @@ is_valid(Key, Value, N) when Key =:= r; Key =:= w; Key =:= nodes ->
 is_valid(Key, Value, N) when Key =:= pr; Key =:= pw ->
     is_integer(Value) andalso Value >= 0 andalso Value =< N;
 is_valid(Key, Value, _) when Key =:= siblings; Key =:= evict -> is_boolean(Value);
+is_valid(durability, Value, _) -> lists:member(Value, ?DURABILITIES);
 is_valid(retries, Value, _) ->
     is_integer(Value) andalso Value >= 0 andalso Value =< ?RETRIES_MAX;
 is_valid(ttl_ms, infinity, _) -> true;
@@ -87,5 +92,6 @@ is_valid(_, Value, _) -> is_integer(Value) andalso Value >= 1.
 range(Key, N) when Key =:= r; Key =:= w; Key =:= nodes -> {from, 1, to, N};
 range(Key, N) when Key =:= pr; Key =:= pw -> {from, 0, to, N};
 range(Key, _) when Key =:= siblings; Key =:= evict -> {true, 'or', false};
+range(durability, _) -> {one_of, ?DURABILITIES};
 range(retries, _) -> {from, 0, to, ?RETRIES_MAX};
 range(_, _) -> {from, 1}.

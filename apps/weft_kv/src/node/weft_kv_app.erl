@@ -16,16 +16,25 @@ start(_Type, _Args) ->
         {{error, Reason}, _} -> {error, {weft_kv, Reason}};
         {_, {error, no_vnode}} ->
             {error, {weft_kv, {not_in_the_configuration_of, weft_ring, {vnodes, weft_kv_vnode}}}};
-        {{ok, Config}, {ok, _}} ->
-            ok = persistent_term:put(?MODULE, Config#{running => counters:new(1, [])}),
-            Started = weft_kv_sup:start_link(Config),
-            ok = stored(),
-            Started
+        {{ok, #{buckets := Buckets} = Config}, {ok, _}} ->
+            case weft_kv_durability:promised(weft_kv_vnode:directory(of_vnodes()), Buckets) of
+                {ok, Promised} -> started(Config#{buckets := Promised});
+                {error, Reason} -> {error, {weft_kv, Reason}}
+            end
     end.
+
+started(#{buckets := Buckets} = Config) ->
+    ok = persistent_term:put(?MODULE, Config#{running => counters:new(1, [])}),
+    ok = weft_kv_durability:publish(Buckets),
+    Started = weft_kv_sup:start_link(Config),
+    ok = stored(),
+    Started.
+
+of_vnodes() ->
+    proplists:get_value(weft_kv_vnode, application:get_env(weft_ring, vnodes, []), []).
 
 %% What was written here for other nodes has to reach them, though nobody asks for it.
 stored() ->
-    Vnodes = application:get_env(weft_ring, vnodes, []),
     lists:foreach(fun(Partition) ->
                       case weft_vnodes:start({weft_kv_vnode, Partition}, node()) of
                           {ok, started} -> ok;
@@ -33,13 +42,13 @@ stored() ->
                               logger:error("weft_kv: partition ~b does not start: ~0tp",
                                            [Partition, Reason])
                       end
-                  end, weft_kv_vnode:stored(proplists:get_value(weft_kv_vnode, Vnodes, []))).
+                  end, weft_kv_vnode:stored(of_vnodes())).
 
 %% @private
 -spec stop(term()) -> ok.
 stop(_State) ->
     _ = persistent_term:erase(?MODULE),
-    ok.
+    weft_kv_durability:withdraw().
 
 %% @doc The configuration with its defaults.
 -spec config([{atom(), term()}]) -> {ok, map()} | {error, term()}.

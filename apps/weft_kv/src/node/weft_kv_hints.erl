@@ -4,8 +4,10 @@
 %% which objects are hints (`weft_kv_vnode').
 -module(weft_kv_hints).
 
--export([start/3, bring/4]).
--export_type([start/0, ask/0]).
+-export([next/3, start/3, bring/4]).
+-export_type([hints/0, start/0, ask/0]).
+
+-type hints() :: #{weft_kv_table:key() => true}.
 
 -type start() :: fun((Partition :: non_neg_integer(), Owner :: node(), [[weft_kv_copy:item()]]) ->
                          pid()).
@@ -13,6 +15,22 @@
                        {ok, Answer :: term()} | {error, term()}).
 
 -define(ASK_MS, 5000).
+-define(HINTS_MAX, 100).
+
+%% @doc Some of these, in batches of not many more bytes than so many, and the hints without what
+%% was forgotten meanwhile: that needs no owner.
+-spec next(hints(), BytesMax :: pos_integer(), weft_kv_table:table()) ->
+          {[[weft_kv_copy:item()]], hints()}.
+next(Hints, BytesMax, Table) ->
+    Keys = lists:sublist(maps:keys(Hints), ?HINTS_MAX),
+    Batches = batches(Keys, BytesMax, Table),
+    Left = maps:without([Key || Batch <- Batches, {Key, none} <- Batch], Hints),
+    {[[Item || {_, {_, _}} = Item <- Batch] || Batch <- Batches], Left}.
+
+batches([], _, _) -> [];
+batches(Keys, BytesMax, Table) ->
+    Batch = weft_kv_table:batch(Keys, BytesMax, Table),
+    [Batch | batches(lists:nthtail(length(Batch), Keys), BytesMax, Table)].
 
 %% @doc In a process of its own. What users have stored is not for logs.
 -spec start(Partition :: non_neg_integer(), Owner :: node(), [[weft_kv_copy:item()]]) -> pid().

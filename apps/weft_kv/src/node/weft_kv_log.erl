@@ -15,17 +15,36 @@
 %% disk), they wait for the next try, and whoever calls has to tell nobody that they are there. So
 %% it is if the directory may be another node's by now (`weft_directory_lock:is_held/2'): it is
 %% asked before anything is written, and once more before it counts.
+%%
+%% Changes that are only to be `written' are in the file after a commit, and need not be synced. The
+%% end of the process takes nothing from them, a failure of the host may. They are synced with the
+%% next commit that syncs, and by the first one that comes `UNSYNCED_MS' after they were written, or
+%% finds more than `UNSYNCED_BYTES' of them. So whoever writes them has to call `commit/1' now and
+%% then. A file is synced when it is opened: the process before may not have come to that.
 -module(weft_kv_log).
 
--export([open/3, file/1, append/2, commit/1, is_waiting/1, bytes/1, rewrite/2, delete/1, close/1]).
+-export([open/3, file/1, append/2, append/3, commit/1, commit/2, is_waiting/1, bytes/1,
+         synced_bytes/1, rewrite/2, delete/1, close/1]).
 -export_type([log/0, entry/0]).
+
+%% What is not synced. It is kept, the latest first, until it is: after an error nobody knows what
+%% of it is in the file, so it is written once more.
+-record(behind, {waiting = [] :: [iodata()],
+                 %% Some of what waits has to be synced when it is written.
+                 urgent = false :: boolean(),
+                 %% In the file, behind what is synced.
+                 written = [] :: [iodata()],
+                 written_bytes = 0 :: non_neg_integer(),
+                 since_ms = 0 :: integer()}).
 
 -record(log, {file :: file:filename(),
               dir = "" :: file:filename(),
               purpose = none :: atom(),
               device :: none | file:fd(),
+              %% So far it is synced.
               bytes :: non_neg_integer(),
-              waiting = [] :: [iodata()]}).
+              %% Earlier code kept a list of what waits here.
+              behind = #behind{} :: #behind{} | [iodata()]}).
 -opaque log() :: #log{}.
 -type entry() :: {stored, weft_kv_table:key(), weft_kv_object:object(), weft_kv_table:kind()}
                | {removed, weft_kv_table:key()}
@@ -35,6 +54,8 @@
 -define(MAGIC, ?FORMAT "1\n").
 -define(MAGIC_BYTES, 10).
 -define(SECTOR, 512).
+-define(UNSYNCED_MS, 500).
+-define(UNSYNCED_BYTES, 1000000).
 
 %% @doc The log of a partition, with all entries in their order. The purpose is that of the lock on
 %% the directory.
@@ -136,7 +157,12 @@ opened(File, Size, Entries) ->
         {ok, Device} ->
             {ok, Size} = file:position(Device, Size),
             ok = file:truncate(Device),
-            {ok, #log{file = File, device = Device, bytes = Size}, Entries};
+            case file:datasync(Device) of
+                ok -> {ok, #log{file = File, device = Device, bytes = Size}, Entries};
+                {error, Reason} ->
+                    _ = file:close(Device),
+                    {error, {Reason, File}}
+            end;
         {error, Reason} -> {error, {Reason, File}}
     end.
 
@@ -177,28 +203,85 @@ record(Entry) ->
     Size = <<(byte_size(Bytes)):32>>,
     [Size, <<(erlang:crc32(Size)):32, (erlang:crc32(Bytes)):32>>, Bytes].
 
-%% @doc An entry waits for the next commit.
+%% @doc An entry waits for the next commit, which syncs it.
 -spec append(entry(), log()) -> log().
-append(Entry, #log{waiting = Waiting} = Log) ->
-    Log#log{waiting = [record(Entry) | Waiting]}.
+append(Entry, Log) -> append(Entry, synced, Log).
 
-%% @doc Is there something that is not on disk?
+%% @doc The same. What is only to be `written' need not be synced by that commit.
+-spec append(entry(), synced | written, log()) -> log().
+append(Entry, How, Log) ->
+    #behind{waiting = Waiting, urgent = Urgent} = Behind = behind(Log),
+    Log#log{behind = Behind#behind{waiting = [record(Entry) | Waiting],
+                                   urgent = Urgent orelse How =:= synced}}.
+
+behind(#log{behind = #behind{} = Behind}) -> Behind;
+behind(#log{behind = Waiting}) -> #behind{waiting = Waiting, urgent = Waiting =/= []}.
+
+%% @doc Is there something that is not synced?
 -spec is_waiting(log()) -> boolean().
-is_waiting(#log{waiting = Waiting}) -> Waiting =/= [].
-
-%% @doc What waits is on disk now. After an error it waits on.
--spec commit(log()) -> {ok, log()} | {error, term(), log()}.
-commit(#log{waiting = []} = Log) ->
-    {ok, Log};
-commit(#log{device = Device, bytes = At, waiting = Waiting, file = File} = Log) ->
-    Bytes = lists:reverse(Waiting),
-    case first_error([fun() -> held(Log) end,
-                      fun() -> file:pwrite(Device, At, Bytes) end,
-                      fun() -> file:datasync(Device) end,
-                      fun() -> held(Log) end]) of
-        ok -> {ok, Log#log{bytes = At + iolist_size(Bytes), waiting = []}};
-        {error, Reason} -> {error, {Reason, File}, Log}
+is_waiting(Log) ->
+    case behind(Log) of
+        #behind{waiting = [], written = []} -> false;
+        #behind{} -> true
     end.
+
+%% @doc What waits is in the file now, and synced if it has to be. After an error it waits on.
+-spec commit(log()) -> {ok, log()} | {error, term(), log()}.
+commit(Log) -> commit(erlang:monotonic_time(millisecond), Log).
+
+%% @doc The same at this time (`erlang:monotonic_time/1').
+-spec commit(NowMs :: integer(), log()) -> {ok, log()} | {error, term(), log()}.
+commit(NowMs, Log) ->
+    case behind(Log) of
+        #behind{waiting = [], written = []} -> {ok, Log};
+        Behind ->
+            case is_due(NowMs, Behind) of
+                true -> synced(Behind, Log);
+                false -> written(NowMs, Behind, Log)
+            end
+    end.
+
+is_due(_, #behind{urgent = true}) -> true;
+is_due(_, #behind{written = []}) -> false;
+is_due(NowMs, #behind{written_bytes = Bytes, since_ms = SinceMs}) ->
+    NowMs - SinceMs >= ?UNSYNCED_MS orelse Bytes >= ?UNSYNCED_BYTES.
+
+%% What is in the file already is synced also if there is no room for more.
+synced(#behind{waiting = Waiting, written = Written, written_bytes = Before} = Behind,
+       #log{device = Device, bytes = At, file = File} = Log) ->
+    Added = added(Behind, Log),
+    case {Added, first_error([fun() -> file:datasync(Device) end, fun() -> held(Log) end])} of
+        {ok, ok} ->
+            {ok, Log#log{bytes = At + Before + iolist_size(Waiting), behind = #behind{}}};
+        {{error, Reason}, ok} ->
+            {error, {Reason, File}, Log#log{bytes = At + Before,
+                                            behind = #behind{waiting = Waiting, urgent = true}}};
+        {_, {error, Reason}} ->
+            All = #behind{waiting = Waiting ++ Written, urgent = true},
+            {error, {Reason, File}, Log#log{behind = All}}
+    end.
+
+written(_NowMs, #behind{waiting = []}, Log) ->
+    {ok, Log};
+written(NowMs, #behind{waiting = Waiting, written = Written, written_bytes = Before,
+                       since_ms = SinceMs} = Behind, #log{file = File} = Log) ->
+    case first_error([fun() -> added(Behind, Log) end, fun() -> held(Log) end]) of
+        ok ->
+            {ok, Log#log{behind = #behind{written = Waiting ++ Written,
+                                          written_bytes = Before + iolist_size(Waiting),
+                                          since_ms = case Written of
+                                                         [] -> NowMs;
+                                                         _ -> SinceMs
+                                                     end}}};
+        {error, Reason} -> {error, {Reason, File}, Log#log{behind = Behind}}
+    end.
+
+added(#behind{waiting = []}, _Log) ->
+    ok;
+added(#behind{waiting = Waiting, written_bytes = Before},
+      #log{device = Device, bytes = Synced} = Log) ->
+    first_error([fun() -> held(Log) end,
+                 fun() -> file:pwrite(Device, Synced + Before, lists:reverse(Waiting)) end]).
 
 held(#log{dir = Dir, purpose = Purpose}) ->
     case weft_directory_lock:is_held(Dir, Purpose) of
@@ -212,7 +295,11 @@ file(#log{file = File}) -> File.
 
 %% @doc How large the file is.
 -spec bytes(log()) -> non_neg_integer().
-bytes(#log{bytes = Bytes}) -> Bytes.
+bytes(#log{bytes = Bytes} = Log) -> Bytes + (behind(Log))#behind.written_bytes.
+
+%% @doc How much of it no failure of the host takes away.
+-spec synced_bytes(log()) -> non_neg_integer().
+synced_bytes(#log{bytes = Bytes}) -> Bytes.
 
 %% @doc The file has these entries and no others, those that waited among them. After an error it
 %% is as it was.
@@ -238,6 +325,7 @@ delete(#log{file = File} = Log) ->
     end.
 
 -spec close(log()) -> ok.
-close(#log{device = Device}) ->
+close(#log{device = Device} = Log) ->
+    _ = (behind(Log))#behind.written =:= [] orelse file:datasync(Device),
     _ = file:close(Device),
     ok.

@@ -4,14 +4,16 @@
 %% keys. Not here: what objects mean.
 -module(weft_kv_table).
 
--export([new/0, read/2, use/2, store/4, remove/2, clear/1, count/1, ending/1, bytes/1,
+-export([new/0, read/2, use/2, store/4, remove/2, clear/1, count/1, ending/1, bytes/1, bytes/2,
          is_smaller/3, evict/2, page/3, batch/3, keys/2, segments/3, segment/4, entries/5]).
 
 -export_type([table/0, key/0, kind/0]).
 
 -type key() :: {KeyPartition :: non_neg_integer(), Bucket :: atom(), Key :: binary()}.
--type kind() :: #{n := pos_integer(), evict := boolean(), siblings := boolean()}.
-%% `evict': the object may be dropped when there is no room.
+-type kind() :: #{n := pos_integer(), evict := boolean(), siblings := boolean(),
+                  durability => synced}.
+%% `evict': the object may be dropped when there is no room. `durability' is there only on the way
+%% to a partition that is to sync the object, whatever its bucket asks for.
 
 -record(table, {objects :: ets:tid(), used :: ets:tid(), hashes :: ets:tid(),
                 counts :: counters:counters_ref()}).
@@ -103,6 +105,15 @@ ending(Object, More, #table{hashes = Hashes}) ->
 %% @doc How much memory the objects take, about.
 -spec bytes(table()) -> non_neg_integer().
 bytes(#table{counts = Counts}) -> counters:get(Counts, ?BYTES).
+
+%% @doc The same of these buckets only. It looks at all objects.
+-spec bytes([Bucket :: atom()], table()) -> non_neg_integer().
+bytes([], _) ->
+    0;
+bytes(Buckets, #table{objects = Objects}) ->
+    lists:sum(ets:select(Objects, [{{{'_', '$1', '_'}, '_', '_', '$2', '_', '_'},
+                                    [{'=:=', '$1', {const, Bucket}}], ['$2']}
+                                   || Bucket <- Buckets])).
 
 %% @doc Does this object take less than what is there of the key now?
 -spec is_smaller(key(), weft_kv_object:object(), table()) -> boolean().

@@ -12,16 +12,18 @@
 %% longest; if that does not make room, writes are refused, but for those that make objects smaller.
 %% `grace_ms' (a day): how long it is remembered that something was deleted or is over.
 %%
-%% With a `dir' each change is on disk before anybody hears of it (`weft_kv_log'). What a partition
-%% finds there when it starts is a hint, if another node owns the partition by then. While a change
-%% can not be written, all commands fail.
+%% With a `dir' each change is on disk before anybody hears of it, as its bucket asks for that
+%% (`weft_kv_durability'). What a partition finds there when it starts is a hint, if another node
+%% owns the partition by then. While a change can not be written, all commands fail, but those for a
+%% key of a bucket that is in memory only.
 %%
-%% Not here: how many replicas have to answer (`weft_kv_coordinator_core').
+%% Not here: how many replicas have to answer (`weft_kv_coordinator_core'), and what is written to
+%% the file (`weft_kv_disk').
 -module(weft_kv_vnode).
 -behaviour(weft_vnode).
 
 -export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, tick/1, tick/2,
-         commit/1, terminate/2, directory/1, waiting/1, cancelled/2, stored/1]).
+         commit/1, is_held/3, terminate/2, directory/1, waiting/1, cancelled/2, stored/1]).
 
 -define(ITEMS_BYTES, 1000000).
 %% Of a handoff: what is asked meanwhile waits for a batch that is read, sent and taken.
@@ -30,25 +32,21 @@
 %% Of the keys of a partition, when it is compared.
 -define(ENTRIES_MAX, 1000).
 -define(CLEANED_MAX, 500).
--define(HINTS_MAX, 100).
 %% So long a cache remembers a deletion. What others have read or begun to write before it may be on
 %% its way for as long as a request takes.
 -define(CACHE_GRACE_MS, 10000).
-%% A file is written anew when it is larger, and larger than twice what is in it.
--define(REWRITE_BYTES, 1000000).
--define(REWRITE_AGAIN_MS, 60000).
 
 -record(replica, {partition :: non_neg_integer(),
                   actor :: weft_kv_object:actor(),
                   %% The last number that this actor has used for any key.
                   last = 0 :: non_neg_integer(),
                   table :: weft_kv_table:table(),
+                  %% Those that were given. With a file also `durability', what its buckets ask for.
                   options :: map(),
                   log = none :: none | weft_kv_log:log(),
                   %% What waits for the disk could not be written: no more is to wait.
                   blocked = false :: boolean(),
-                  %% There was no room to write the file anew. It is tried again at this time.
-                  rewrite_ms = now :: now | integer(),
+                  rewrite = now :: weft_kv_disk:rewrite(),
                   hints = #{} :: #{weft_kv_table:key() => true},
                   pushing = none :: none | pid(),
                   %% Objects came from the former owner.
@@ -69,15 +67,13 @@ init(Partition, Options) ->
 loaded(#replica{options = #{dir := none}} = Replica) ->
     {ok, Replica};
 loaded(#replica{partition = Partition, options = #{dir := Dir}, table = Table} = Replica) ->
-    case weft_kv_log:open(Dir, Partition, ?MODULE) of
-        {ok, Log, Entries} ->
-            lists:foreach(fun({stored, Key, Object, Kind}) ->
-                                  weft_kv_table:store(Key, Object, Kind, Table);
-                             ({removed, Key}) -> weft_kv_table:remove(Key, Table)
-                          end, Entries),
-            {ok, all_hints(Replica#replica{log = Log})};
+    case weft_kv_disk:open(Dir, Partition, ?MODULE, Table) of
+        {ok, Log, Durability} -> {ok, all_hints(with_durability(Durability, Replica, Log))};
         {error, Reason} -> {error, Reason}
     end.
+
+with_durability(Durability, #replica{options = Options} = Replica, Log) ->
+    Replica#replica{log = Log, options = Options#{durability => Durability}}.
 
 %% @private
 directory(#{dir := Dir}) -> Dir;
@@ -122,7 +118,7 @@ command(Key, {Request, Kind, Role},
     case weft_kv_replica:requested(Request, {Actor, Last}, map_get(siblings, Kind), Object) of
         Object -> {reply, {ok, Object}};
         New ->
-            case {Replica#replica.blocked, is_full(Key, New, Kind, Replica)} of
+            case {is_blocked(Key, Replica), is_full(Key, New, Kind, Replica)} of
                 {true, _} -> {reply, {error, not_written}};
                 {false, true} -> {reply, {error, full}};
                 {false, false} -> {change, {merge, New, Kind, Role}, {ok, New}}
@@ -172,8 +168,8 @@ merge_all([], _) ->
 merge_all(_, #replica{blocked = true}) ->
     {reply, {error, not_written}};
 merge_all(News, Replica) ->
-    Changes = [{Key, {merge, New, Kind, primary}} || {Key, New, Kind} <- News,
-                                                     not is_full(Key, New, Kind, Replica)],
+    Changes = [{Key, {merge, New, to_keep(Kind), primary}} || {Key, New, Kind} <- News,
+                                                              not is_full(Key, New, Kind, Replica)],
     {changes, Changes, case length(Changes) of
                            Count when Count =:= length(News) -> {ok, Count};
                            _ -> {error, full}
@@ -192,10 +188,16 @@ is_full(Key, New, _, #replica{options = #{bytes_max := Max}, table = Table}) ->
         andalso (weft_kv_object:values(New) =/= []
                      orelse read(Key, Table) =:= weft_kv_object:new()).
 
+%% What another node drops as soon as it is here. (Earlier versions take it for a part of the kind.)
+to_keep(Kind) -> Kind#{durability => synced}.
+
+to_keep({mark, _FromTheFormerOwner}, Kind) -> to_keep(Kind);
+to_keep(_Note, Kind) -> Kind.
+
 %% @private
-change(Key, {merge, Object, Kind, Role}, _Note,
+change(Key, {merge, Object, Kind, Role}, Note,
        #replica{hints = Hints, actor = Actor, last = Last} = Replica) ->
-    Merged = merged(Key, Object, Kind, Replica),
+    Merged = merged(Key, Object, to_keep(Note, Kind), Replica),
     {ok, Merged#replica{last = max(Last, weft_kv_object:last(Actor, Object)),
                         hints = case Role of
                                     fallback -> Hints#{Key => true};
@@ -213,18 +215,19 @@ change(Key, {brought, Key, Object}, _Note, #replica{hints = Hints, table = Table
         _ -> {ok, Replica}
     end.
 
-merged(Key, Object, #{siblings := Siblings} = Kind, #replica{table = Table} = Replica) ->
+merged(Key, Object, #{siblings := Siblings} = Asked, #replica{table = Table} = Replica) ->
     New = weft_kv_replica:requested({merge, Object}, <<>>, Siblings, read(Key, Table)),
+    Kind = maps:remove(durability, Asked),
     ok = weft_kv_table:store(Key, New, Kind, Table),
     #replica{options = #{bytes_max := Max}} = Replica,
-    Stored = logged({stored, Key, New, Kind}, Replica),
-    lists:foldl(fun(Evicted, R) -> logged({removed, Evicted}, R) end, Stored,
+    Stored = logged({stored, Key, New, Kind}, maps:get(durability, Asked, as_configured), Replica),
+    lists:foldl(fun(Evicted, R) -> logged({removed, Evicted}, written, R) end, Stored,
                 weft_kv_table:evict(Max, Table)).
 
 removed(Keys, #replica{table = Table} = Replica) ->
     lists:foldl(fun(Key, R) ->
                     ok = weft_kv_table:remove(Key, Table),
-                    logged({removed, Key}, R)
+                    logged({removed, Key}, written, R)
                 end, Replica, Keys).
 
 %% By the next number this actor would say of what it has forgotten that it was replaced. That is so
@@ -235,18 +238,21 @@ renamed(Objects, #replica{actor = Actor, partition = Partition} = Replica) ->
         _ -> Replica#replica{actor = actor(Partition), last = 0}
     end.
 
-logged(_Entry, #replica{log = none} = Replica) -> Replica;
-logged(Entry, #replica{log = Log} = Replica) ->
-    Replica#replica{log = weft_kv_log:append(Entry, Log)}.
+logged(_Entry, _How, #replica{log = none} = Replica) -> Replica;
+logged(Entry, How, #replica{log = Log} = Replica) ->
+    Replica#replica{log = weft_kv_disk:append(Entry, How, durability(Replica), Log)}.
+
+durability(#replica{options = Options}) -> maps:get(durability, Options, #{}).
 
 %% @private
 items(Cursor, Max, #replica{table = Table}) ->
     weft_kv_table:page(Cursor, {Max, ?BATCH_BYTES}, Table).
 
 %% @private
-take(Items, _Note, Replica) ->
-    Taken = lists:foldl(fun({Key, {Object, Kind}}, R) -> merged(Key, Object, Kind, R) end,
-                        Replica, Items),
+take(Items, Note, Replica) ->
+    Taken = lists:foldl(fun({Key, {Object, Kind}}, R) ->
+                            merged(Key, Object, to_keep(Note, Kind), R)
+                        end, Replica, Items),
     {ok, Taken#replica{filled = true}}.
 
 %% Hints are not from a former owner, and there may be no other copy of them. With `none' the
@@ -275,28 +281,29 @@ cover(bytes, #replica{table = Table}) ->
 %% @private
 commit(#replica{log = none} = Replica) ->
     {ok, Replica};
-commit(#replica{log = Log0} = Replica) ->
-    case weft_kv_log:commit(Log0) of
-        {ok, Log} -> {ok, rewritten(Replica#replica{log = Log, blocked = false})};
-        {error, Reason, Log} -> {error, Reason, Replica#replica{log = Log, blocked = true}}
+commit(#replica{log = Log0, rewrite = Rewrite0, table = Table} = Replica) ->
+    {Result, {Log, Durability, Rewrite}} =
+        weft_kv_disk:commit({Log0, durability(Replica), Rewrite0}, Table),
+    New = with_durability(Durability, Replica#replica{rewrite = Rewrite}, Log),
+    case Result of
+        ok -> {ok, New#replica{blocked = false}};
+        {error, Reason} -> {error, Reason, New#replica{blocked = true}}
     end.
 
-%% If there is no room for that, it goes on with the old file.
-rewritten(#replica{log = Log0, table = Table, rewrite_ms = FromMs} = Replica) ->
-    NowMs = erlang:monotonic_time(millisecond),
-    case weft_kv_log:bytes(Log0) > max(?REWRITE_BYTES, 2 * weft_kv_table:bytes(Table))
-        andalso (FromMs =:= now orelse NowMs >= FromMs) of
-        false -> Replica;
-        true ->
-            {Items, done} = weft_kv_table:page(start, {infinity, infinity}, Table),
-            Entries = [{stored, Key, Object, Kind} || {Key, {Object, Kind}} <- Items],
-            case weft_kv_log:rewrite(Entries, Log0) of
-                {ok, Log} -> Replica#replica{log = Log, rewrite_ms = now};
-                {error, Reason, Log} ->
-                    logger:warning("weft_kv: ~0tp", [Reason]),
-                    Replica#replica{log = Log, rewrite_ms = NowMs + ?REWRITE_AGAIN_MS}
-            end
-    end.
+%% What one key of a bucket has in memory only need not wait for a disk. Batches may have others.
+%% @private
+is_held(Key, {_Request, _Kind, _Role}, Replica) -> not is_in_memory(Key, Replica);
+is_held(Key, {page, _}, Replica) -> not is_in_memory(Key, Replica);
+is_held(_, _, _) -> true.
+
+is_blocked(Key, #replica{blocked = Blocked} = Replica) ->
+    Blocked andalso not is_in_memory(Key, Replica).
+
+%% Also after what was configured since, and is not so yet.
+is_in_memory({_, Bucket, _}, #replica{options = #{durability := Durability}}) ->
+    lists:all(fun(D) -> weft_kv_durability:of_bucket(Bucket, D) =:= memory end,
+              [Durability, weft_kv_durability:current(Durability)]);
+is_in_memory(_, _) -> false.
 
 %% @private
 terminate(_Reason, #replica{log = Log}) ->
@@ -356,8 +363,6 @@ is_needed(#replica{filled = false, hints = Hints, partition = Partition, table =
 is_needed(_) ->
     true.
 
-clean(#replica{blocked = true} = Replica) ->
-    Replica;
 clean(#replica{table = Table} = Replica) ->
     case weft_kv_table:ending(Table) of
         %% To look at all objects again and again is most of what a store at rest would do.
@@ -368,7 +373,8 @@ clean(#replica{table = Table} = Replica) ->
 cleaned(#replica{table = Table, cleaned = Cursor} = Replica) ->
     {Items, Next} = weft_kv_table:page(Cursor, {?CLEANED_MAX, ?ITEMS_BYTES}, Table),
     NowMs = now_ms(),
-    Waste = [Key || {Key, {Object, Kind}} <- Items, is_waste(NowMs, Key, Object, Kind, Replica)],
+    Waste = [Key || {Key, {Object, Kind}} <- Items, not is_blocked(Key, Replica),
+                    is_waste(NowMs, Key, Object, Kind, Replica)],
     removed(Waste, Replica#replica{cleaned = case Next of done -> start; _ -> Next end}).
 
 now_ms() -> erlang:system_time(millisecond).
@@ -397,16 +403,7 @@ bring(Bring, #replica{partition = Partition, hints = Hints, table = Table} = Rep
     case weft_ring_lookup:owner(weft_ring, Partition) of
         {ok, Owner} when Owner =:= node() -> Replica#replica{hints = #{}};
         {ok, Owner} ->
-            Keys = lists:sublist(maps:keys(Hints), ?HINTS_MAX),
-            Batches = batches(Keys, Table),
-            %% What was forgotten meanwhile needs no owner.
-            Left = maps:without([Key || Batch <- Batches, {Key, none} <- Batch], Hints),
-            Found = [[Item || {_, {_, _}} = Item <- Batch] || Batch <- Batches],
-            Replica#replica{pushing = Bring(Partition, Owner, Found), hints = Left};
+            {Batches, Left} = weft_kv_hints:next(Hints, ?BATCH_BYTES, Table),
+            Replica#replica{pushing = Bring(Partition, Owner, Batches), hints = Left};
         {error, _} -> Replica
     end.
-
-batches([], _) -> [];
-batches(Keys, Table) ->
-    Batch = weft_kv_table:batch(Keys, ?BATCH_BYTES, Table),
-    [Batch | batches(lists:nthtail(length(Batch), Keys), Table)].

@@ -18,7 +18,7 @@
 
 -define(DEFAULTS, #{n => 3, partitions => 16, existing => false, keys_max => 100000,
                     value_max => 1048576, timeout_ms => 5000}).
--define(OTHERS, [r, w, pr, pw, nodes, siblings, evict, ttl_ms]).
+-define(OTHERS, [r, w, pr, pw, nodes, siblings, evict, durability, ttl_ms]).
 -define(PARTITIONS_MAX, 256).
 
 %% @doc The options with their defaults, or what is wrong with them.

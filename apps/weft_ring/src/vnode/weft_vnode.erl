@@ -58,6 +58,9 @@
 %% All changes so far are on disk. If this is there, answers and acknowledgements wait for it, those
 %% to many commands together.
 -callback commit(State :: term()) -> {ok, State :: term()} | {error, term(), State :: term()}.
+%% With `commit/1', which is called once a second, too: does the answer to this command wait for it?
+%% If this is not there, all answers do.
+-callback is_held(Key :: term(), Command :: term(), State :: term()) -> boolean().
 -callback terminate(Reason :: term(), State :: term()) -> term().
 %% How much waits here for another owner. A node that leaves is not gone before this is 0.
 -callback waiting(State :: term()) -> non_neg_integer().
@@ -67,7 +70,8 @@
     {ok, State :: term()} | {error, term()}.
 %% Where the files are. A second node that is given the same directory does not start.
 -callback directory(Options :: term()) -> none | file:filename().
--optional_callbacks([note/2, tick/1, commit/1, terminate/2, directory/1, waiting/1, cancelled/2]).
+-optional_callbacks([note/2, tick/1, commit/1, is_held/3, terminate/2, directory/1, waiting/1,
+                     cancelled/2]).
 
 -define(AGAIN_MS, 20).
 

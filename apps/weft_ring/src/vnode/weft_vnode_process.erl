@@ -127,8 +127,9 @@ told({over, _Outdated}, Vnode) ->
     {noreply, Vnode};
 told(tick, Vnode) ->
     _ = erlang:send_after(?TICK_MS, self(), tick),
-    %% What is asked at rest may end the data, and may not be asked in the midst of something.
-    tick(case Vnode of #vnode{held = [_ | _]} -> committed(Vnode); _ -> Vnode end);
+    %% What is asked at rest may end the data, and may not be asked in the midst of something. And
+    %% what need not be on disk at once is to be there some time.
+    tick(case commits(Vnode) of true -> committed(Vnode); false -> Vnode end);
 told({'EXIT', _Port, normal}, Vnode) ->
     {noreply, Vnode};
 told(Message, Vnode) ->
@@ -166,19 +167,20 @@ whose(primary, #vnode{partition = Partition}) ->
     end.
 
 command(From, Key, Command, #vnode{module = Module, data = Data} = Vnode) ->
+    To = {From, is_held(Key, Command, Vnode)},
     {noreply, case Module:command(Key, Command, Data) of
-                  {reply, Reply} -> answer_to(From, {ok, Reply}, Vnode);
-                  {change, Change, Reply} -> changes([{Key, Change}], From, Reply, Vnode);
-                  {changes, Changes, Reply} -> changes(Changes, From, Reply, Vnode)
+                  {reply, Reply} -> answer_to(To, {ok, Reply}, Vnode);
+                  {change, Change, Reply} -> changes([{Key, Change}], To, Reply, Vnode);
+                  {changes, Changes, Reply} -> changes(Changes, To, Reply, Vnode)
               end}.
 
 %% There is one answer: after the last change, or after the first one that failed.
-changes([], From, Reply, Vnode) ->
-    answer_to(From, {ok, Reply}, Vnode);
-changes([{Key, Change} | Changes], From, Reply, Vnode0) ->
+changes([], To, Reply, Vnode) ->
+    answer_to(To, {ok, Reply}, Vnode);
+changes([{Key, Change} | Changes], To, Reply, Vnode0) ->
     case changed(Key, Change, Vnode0) of
-        #vnode{failed = none} = Vnode -> changes(Changes, From, Reply, Vnode);
-        #vnode{failed = Error} = Vnode -> answer_to(From, Error, Vnode#vnode{failed = none})
+        #vnode{failed = none} = Vnode -> changes(Changes, To, Reply, Vnode);
+        #vnode{failed = Error} = Vnode -> answer_to(To, Error, Vnode#vnode{failed = none})
     end.
 
 changed(Key, Change, #vnode{sending = none} = Vnode) ->
@@ -194,14 +196,18 @@ change(Key, Change, Note, #vnode{module = Module, data = Data} = Vnode) ->
         {{error, Reason}, _} -> not_written(Reason, Vnode)
     end.
 
+commits(#vnode{module = Module}) -> erlang:function_exported(Module, commit, 1).
+
 %% What is read may not be on disk yet, so that is held, too.
-answer_to(From, Answer, #vnode{module = Module, held = Held} = Vnode) ->
-    case erlang:function_exported(Module, commit, 1) of
-        true -> Vnode#vnode{held = [{From, Answer} | Held]};
-        false ->
-            gen_server:reply(From, Answer),
-            Vnode
-    end.
+is_held(Key, Command, #vnode{module = Module, data = Data} = Vnode) ->
+    commits(Vnode) andalso (not erlang:function_exported(Module, is_held, 3)
+                            orelse Module:is_held(Key, Command, Data)).
+
+answer_to({From, true}, Answer, #vnode{held = Held} = Vnode) ->
+    Vnode#vnode{held = [{From, Answer} | Held]};
+answer_to({From, false}, Answer, Vnode) ->
+    gen_server:reply(From, Answer),
+    Vnode.
 
 settled({noreply, #vnode{held = [_ | _] = Held} = Vnode}) ->
     case process_info(self(), message_queue_len) of
@@ -229,7 +235,7 @@ committed(#vnode{module = Module, data = Data, held = Held} = Vnode) ->
 
 %% Before the other end hears of it.
 on_disk(#vnode{module = Module, data = Data} = Vnode) ->
-    case erlang:function_exported(Module, commit, 1) andalso Module:commit(Data) of
+    case commits(Vnode) andalso Module:commit(Data) of
         false -> Vnode;
         {ok, New} -> Vnode#vnode{data = New};
         {error, Reason, _} -> not_written(Reason, Vnode)

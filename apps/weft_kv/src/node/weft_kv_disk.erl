@@ -1,0 +1,128 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Which objects of a partition are in its file, and what is written there: changes, all of it
+%% anew when most of it is outdated, or when other buckets are to be in it.
+%%
+%% Buckets that ask for `memory' are not in the file, nor is what they delete. When what a bucket
+%% asks for has changed (`weft_kv_durability'), the next commit first writes the file anew, from
+%% what is in memory, and goes by the new configuration if that is done. So a bucket that gets into
+%% a file has all its objects there, and of one that has left it a later start finds nothing, above
+%% all not what was deleted since. While there is no room for that, commits fail.
+%%
+%% Not here: when a change may count (`weft_kv_vnode'), and the form of the file (`weft_kv_log').
+-module(weft_kv_disk).
+
+-export([open/4, append/4, commit/2]).
+-export_type([state/0, rewrite/0]).
+
+%% The file, for which buckets it is as they ask, and when it is looked whether it is to be written
+%% anew.
+-type state() :: {weft_kv_log:log(), weft_kv_durability:durabilities(), rewrite()}.
+-type rewrite() :: now | {above, Bytes :: non_neg_integer()} | integer().
+%% `above': it was not outdated, and is not before it is larger than so much. A time in ms: there
+%% was no room.
+
+%% A file is written anew when it is larger, and larger than twice what is in it.
+-define(REWRITE_BYTES, 1000000).
+-define(REWRITE_AGAIN_MS, 60000).
+
+%% @doc Puts what is in the file of a partition into the table. A bucket that is to be in memory
+%% only and is in the file counts as `synced' until it has left it.
+-spec open(file:filename(), non_neg_integer(), Purpose :: atom(), weft_kv_table:table()) ->
+          {ok, weft_kv_log:log(), weft_kv_durability:durabilities()} | {error, term()}.
+open(Dir, Partition, Purpose, Table) ->
+    case weft_kv_log:open(Dir, Partition, Purpose) of
+        {ok, Log, Entries} ->
+            lists:foreach(fun({stored, Key, Object, Kind}) ->
+                                  weft_kv_table:store(Key, Object, Kind, Table);
+                             ({removed, Key}) -> weft_kv_table:remove(Key, Table)
+                          end, Entries),
+            Configured = weft_kv_durability:expected(),
+            InFile = [Bucket || Bucket <- weft_kv_durability:in_memory(Configured),
+                                weft_kv_table:bytes([Bucket], Table) > 0],
+            {ok, Log, maps:without(InFile, Configured)};
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc A change waits for the next commit, if its bucket is in the file: as the bucket asks, or as
+%% it is said.
+-spec append(weft_kv_log:entry(), as_configured | synced | written,
+             weft_kv_durability:durabilities(), weft_kv_log:log()) -> weft_kv_log:log().
+append(Entry, How, Durabilities, Log) ->
+    {_, Bucket, _} = element(2, Entry),
+    case {weft_kv_durability:of_bucket(Bucket, Durabilities), How} of
+        {memory, _} -> Log;
+        {Durability, as_configured} -> weft_kv_log:append(Entry, Durability, Log);
+        {_, _} -> weft_kv_log:append(Entry, How, Log)
+    end.
+
+%% @doc What waits is on disk as its bucket asks for it by now.
+-spec commit(state(), weft_kv_table:table()) -> {ok | {error, term()}, state()}.
+commit({_, Before, _} = State, Table) ->
+    case weft_kv_durability:current(Before) of
+        Before -> committed(State, Table);
+        Now ->
+            case configured(Now, State, Table) of
+                {ok, New} -> committed(New, Table);
+                {{error, Reason}, Same} -> {{error, Reason}, Same}
+            end
+    end.
+
+committed({Log0, Durabilities, Rewrite}, Table) ->
+    case weft_kv_log:commit(Log0) of
+        {ok, Log} -> {ok, tidied({Log, Durabilities, Rewrite}, Table)};
+        {error, Reason, Log} -> {{error, Reason}, {Log, Durabilities, Rewrite}}
+    end.
+
+configured(Now, {Log, Before, Rewrite} = State, Table) ->
+    case {weft_kv_table:bytes(weft_kv_durability:moved(Before, Now), Table),
+          is_too_soon(Rewrite)} of
+        {0, _} -> {ok, {Log, Now, Rewrite}};
+        {_, true} -> {{error, {no_room_to_write_anew, weft_kv_log:file(Log)}}, State};
+        {_, false} ->
+            case anew({Log, Now, Rewrite}, Table) of
+                {ok, New} -> {ok, New};
+                {{error, Reason}, {Same, _, Later}} -> {{error, Reason}, {Same, Before, Later}}
+            end
+    end.
+
+%% If there is no room for a new file, it goes on with the old one.
+tidied({Log, Durabilities, Rewrite} = State, Table) ->
+    Bytes = weft_kv_log:bytes(Log),
+    case Bytes > ?REWRITE_BYTES andalso is_time(Rewrite, Bytes)
+        andalso logged_bytes(Durabilities, Table) of
+        false -> State;
+        Logged when Bytes > 2 * Logged ->
+            {_, New} = anew(State, Table),
+            New;
+        Logged -> {Log, Durabilities, next(2 * Logged, Durabilities)}
+    end.
+
+logged_bytes(Durabilities, Table) ->
+    weft_kv_table:bytes(Table)
+        - weft_kv_table:bytes(weft_kv_durability:in_memory(Durabilities), Table).
+
+%% To look at all objects with each commit would take too long.
+next(Bytes, Durabilities) ->
+    case weft_kv_durability:in_memory(Durabilities) of
+        [] -> now;
+        _ -> {above, Bytes}
+    end.
+
+is_time({above, Least}, Bytes) -> Bytes > Least;
+is_time(Rewrite, _Bytes) -> not is_too_soon(Rewrite).
+
+is_too_soon(Ms) when is_integer(Ms) -> erlang:monotonic_time(millisecond) < Ms;
+is_too_soon(_) -> false.
+
+anew({Log0, Durabilities, _}, Table) ->
+    {Items, done} = weft_kv_table:page(start, {infinity, infinity}, Table),
+    Entries = [{stored, Key, Object, Kind}
+               || {{_, Bucket, _} = Key, {Object, Kind}} <- Items,
+                  weft_kv_durability:of_bucket(Bucket, Durabilities) =/= memory],
+    case weft_kv_log:rewrite(Entries, Log0) of
+        {ok, Log} -> {ok, {Log, Durabilities, now}};
+        {error, Reason, Log} ->
+            logger:warning("weft_kv: ~0tp", [Reason]),
+            AgainMs = erlang:monotonic_time(millisecond) + ?REWRITE_AGAIN_MS,
+            {{error, Reason}, {Log, Durabilities, AgainMs}}
+    end.
