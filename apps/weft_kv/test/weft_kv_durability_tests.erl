@@ -80,6 +80,21 @@ what_is_written_is_not_synced_yet_test() ->
                    ?assert(is_synced(committed(written([cache], vnode(Dir)))))
                end).
 
+%% The process of a partition sees to it at rest.
+what_is_written_is_synced_though_nobody_asks_test() ->
+    with(?ALL, fun(Dir) ->
+                   {ok, Pid} = weft_vnode_process:start_link(weft_kv_durability_tests_partition,
+                                                             weft_kv_vnode, 0, #{dir => Dir},
+                                                             #{queue_max => 100}),
+                   Write = {command, fallback, key(log), write(log)},
+                   {ok, {ok, _}} = gen_server:call(Pid, Write),
+                   weft_test_nodes:until(fun() ->
+                       is_synced(lists:keyfind(replica, 1, tuple_to_list(sys:get_state(Pid))))
+                   end),
+                   true = unlink(Pid),
+                   ok = gen_server:stop(Pid)
+               end).
+
 %% The node that it came from drops it: hints, and partitions that move.
 what_others_drop_is_synced_in_each_bucket_test() ->
     Items = [{key(log), {object(log), ?KIND}}],
