@@ -67,6 +67,12 @@ only_lanes_of_the_link_are_compared_test() ->
                     status([], [Link#{lane_stats := [Lane, Lane#{class := <<"bulk">>}]}])),
     ?assertMatch(#{links := [#{lanes := [10]}]}, Sample).
 
+%% It is told by the link that it comes by and by the one that it goes on by.
+a_circuit_that_passes_counts_once_test() ->
+    Circuit = #{label => 7, far => <<"c@h">>, next_hop => d, next_label => 8},
+    Gateway = status([], [(link(Node, up, 1, []))#{circuits := [Circuit]} || Node <- [b, d]]),
+    ?assertMatch(#{relayed_circuits := 1}, sample(Gateway, Gateway)).
+
 a_member_without_link_route_and_session_is_unreachable_test() ->
     Status = status([session(c, list_to_pid("<0.1000.0>"), 0, 0)], [link(b, up, 1, []),
                                                                     link(e, down, 1, [])]),

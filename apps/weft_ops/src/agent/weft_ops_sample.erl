@@ -69,7 +69,7 @@ next(#{node := Node, sessions := Sessions, links := Links} = Status, Machine, {A
        links => [link(Link, Before) || Link <- Links]
            ++ [unknown_link(Peer) || #{what := link, node := Peer} <- Unanswered],
        relayed_bytes => Relayed - RelayedBefore,
-       relayed_circuits => lists:sum([length(Circuits) || #{circuits := Circuits} <- Links]),
+       relayed_circuits => relayed_circuits(Links),
        unreachable => unreachable(Status), cuts => maps:get(cuts, Status),
        conflicts => since(Conflicts, ConflictsBefore), told => []}, Now}.
 
@@ -106,6 +106,10 @@ kept(Unanswered, #{sessions := Sessions, ups := Ups, lanes := Lanes, conflicts :
          ups := maps:merge(maps:with(Nodes, Ups), NewUps),
          lanes := maps:merge(maps:filter(fun({Node, _}, _) -> lists:member(Node, Nodes) end, Lanes),
                              NewLanes)}.
+
+%% Each is told by both links that it passes.
+relayed_circuits(Links) ->
+    lists:sum([length(Circuits) || #{circuits := Circuits} <- Links]) div 2.
 
 %% A link that was closed for want of use, and opened again, counts from the beginning.
 link(#{node := Node, ups := Ups, lane_stats := Lanes} = Link, #{ups := UpsBefore,
