@@ -90,7 +90,7 @@ what_is_made_here_is_a_sample_and_nothing_else_test_() ->
     Is = fun weft_ops_sample:is_sample/1,
     [?_assert(Is(Sample))
      || Sample <- [Whole, Unknown, maps:without([told, cuts, conflicts], Whole),
-                   Whole#{told := [{x, <<"done">>}], later => new}]]
+                   Whole#{told := [{x, <<"done">>}], later => new}, Whole#{agent => b}]]
         ++ [?_assertNot(Is(maps:remove(Key, Whole)))
             || Key <- maps:keys(Whole) -- [told, cuts, conflicts]]
         ++ [?_assertNot(Is(Whole#{machine := maps:remove(Key, Machine)}))
@@ -102,7 +102,8 @@ what_is_made_here_is_a_sample_and_nothing_else_test_() ->
             || Wrong <- [sample, #{}, Whole#{peers := [x | y]}, Whole#{period_ms := 0},
                          Whole#{links := [Link#{lanes := [1.5]}]}, Whole#{unreachable := ["b"]},
                          Whole#{links := [Link#{last_error := {no, text}}]},
-                         Whole#{told := [{x, {error, <<>>, <<255>>}}]}]].
+                         Whole#{told := [{x, {error, <<>>, <<255>>}}]},
+                         Whole#{agent => "b"}]].
 
 sample(Before, After) ->
     {Sample, _} = weft_ops_sample:next(After, ?IDLE, {5, 2000}, weft_ops_sample:first(Before)),

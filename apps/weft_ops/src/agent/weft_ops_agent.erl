@@ -4,9 +4,12 @@
 %%
 %% The process runs on each node, at high priority, and has nothing to do as long as nobody reports.
 %% A node that has reported is expected to go on: if it has not for three periods it is `silent',
-%% until it is no member any more or has been silent for an hour. What is no sample of this version
-%% is logged and dropped. Alarms go to the log, to a webhook if there is one, and to whoever asks
-%% (`weft_ops:alarms/0'). They begin anew when another node becomes the agent.
+%% until it is no member any more or has been silent for an hour. One that reports to another agent
+%% from now on says so with a last sample. If that is this node itself, the other one is the agent,
+%% and nobody is missed here. What is no sample of this version is logged and dropped.
+%%
+%% Alarms go to the log, to a webhook if there is one, and to whoever asks (`weft_ops:alarms/0').
+%% They begin anew when another node becomes the agent.
 -module(weft_ops_agent).
 -behaviour(gen_server).
 
@@ -117,14 +120,15 @@ handle_cast(Request, Agent) ->
 handle_info({weft_ops_sample, Duty, Sample} = Message, Agent) ->
     case weft_ops_sample:is_sample(Sample) of
         true ->
-            {noreply, heard(Duty, Sample, Agent)};
+            {noreply, parted(Duty, Sample, heard(Duty, Sample, Agent))};
         false ->
             ok = weft_stray:message(Message),
             {noreply, Agent}
     end;
 handle_info(look, #agent{period_ms = PeriodMs} = Agent) ->
     _ = erlang:send_after(PeriodMs, self(), look),
-    {noreply, looked(missed(forgotten(Agent)))};
+    NowMs = now_ms(),
+    {noreply, looked(NowMs, missed(NowMs, forgotten(NowMs, Agent)))};
 handle_info(Message, Agent) ->
     ok = weft_stray:message(Message),
     {noreply, Agent}.
@@ -144,13 +148,20 @@ heard(Duty, #{node := Node, at_ms := AtMs} = Sample,
           Agent#agent{heard = Heard#{Duty => Nodes#{Node => New}},
                       silent = lists:delete(Node, Silent)}).
 
+%% Has it another agent from now on?
+parted(Duty, #{agent := Other, node := Node}, #agent{heard = Heard} = Agent)
+  when Other =/= node() ->
+    Agent#agent{heard = maps:update_with(Duty, fun(Nodes) -> maps:remove(Node, Nodes) end, Heard)};
+parted(_Duty, _Sample, Agent) ->
+    Agent.
+
 %% Who is no member any more, or has been silent for long, is not missed.
-forgotten(#agent{heard = Heard} = Agent) ->
-    NowMs = now_ms(),
+forgotten(NowMs, #agent{heard = Heard} = Agent) ->
     Groups = weft_group:groups(),
     Left = maps:map(fun(Duty, Nodes) ->
+                        KeptMs = kept_ms(Nodes, Agent),
                         maps:filter(fun(Node, #heard{at_ms = AtMs}) ->
-                                            NowMs - AtMs < ?FORGET_MS
+                                            NowMs - AtMs < KeptMs
                                                 andalso reports(Node, Duty, Groups)
                                     end, Nodes)
                     end, Heard),
@@ -158,14 +169,17 @@ forgotten(#agent{heard = Heard} = Agent) ->
     noted([weft_ops_events:left(Node, system_ms()) || Node <- Gone, is_gone(Node)],
           Agent#agent{heard = maps:filter(fun(_, Nodes) -> map_size(Nodes) > 0 end, Left)}).
 
+%% An agent reports to itself. Where it does not, another one is the agent.
+kept_ms(Nodes, _Agent) when is_map_key(node(), Nodes) -> ?FORGET_MS;
+kept_ms(_Nodes, #agent{period_ms = PeriodMs}) -> ?SILENT_PERIODS * PeriodMs.
+
 nodes_of(Heard) -> lists:usort(lists:append([maps:keys(Nodes) || Nodes <- maps:values(Heard)])).
 
 %% One that reports to another agent from now on has not left.
 is_gone(Node) -> not lists:member(Node, [node() | nodes(connected)]).
 
 %% Who has stopped to report since the last look. A node that reports under one duty is there.
-missed(#agent{heard = Heard, silent = Before} = Agent) ->
-    NowMs = now_ms(),
+missed(NowMs, #agent{heard = Heard, silent = Before} = Agent) ->
     There = [Node || Nodes <- maps:values(Heard),
                      {Node, {_, _}} <- maps:to_list(state(Nodes, NowMs, Agent))],
     Silent = nodes_of(Heard) -- There,
@@ -181,8 +195,7 @@ state(Nodes, NowMs, #agent{period_ms = PeriodMs}) ->
 
 %% --- alarms -----------------------------------------------------------------------------------
 
-looked(#agent{heard = Heard, thresholds = Thresholds, alarms = Before} = Agent) ->
-    NowMs = now_ms(),
+looked(NowMs, #agent{heard = Heard, thresholds = Thresholds, alarms = Before} = Agent) ->
     Nodes = maps:fold(fun(_, One, All) -> maps:merge(All, One) end, #{}, Heard),
     Conditions = weft_ops_anomalies:find(state(Nodes, NowMs, Agent), weft_group:groups(),
                                          Thresholds),

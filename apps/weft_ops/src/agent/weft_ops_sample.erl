@@ -25,12 +25,13 @@
 %% wake_up_us: how late a process of normal priority was woken, at worst.
 -type machine() :: #{wake_up_us := non_neg_integer(), run_queue := non_neg_integer(),
                      memory_bytes := non_neg_integer(), processes := non_neg_integer()}.
+%% agent: with the last sample for an agent, who is it from then on.
 -type sample() :: #{node := node(), at_ms := integer(), period_ms := pos_integer(),
                     uptime_ms := non_neg_integer(), groups := [weft_group:name()],
                     peers := [peer()], links := [link()], relayed_bytes := non_neg_integer(),
                     relayed_circuits := non_neg_integer(), unreachable := [node()],
                     machine := machine(), cuts := [node()], conflicts := non_neg_integer(),
-                    told := [told()]}.
+                    told := [told()], agent => node()}.
 %% Of `weft_ops:tell/2'.
 -type told() :: {About :: term(), Text :: binary()}.
 %% What has to be known of a look to make a sample at the next one.
@@ -146,6 +147,7 @@ is_sample(Term) ->
 is_whole(#{node := Node, groups := Groups, peers := Peers, links := Links,
            unreachable := Unreachable, machine := Machine, period_ms := PeriodMs} = Sample) ->
     is_list(Groups) andalso PeriodMs > 0 andalso lists:all(fun is_atom/1, [Node | Unreachable])
+        andalso is_atom(maps:get(agent, Sample, Node))
         andalso are_integers([at_ms, period_ms, uptime_ms, relayed_bytes, relayed_circuits], Sample)
         andalso are_integers([wake_up_us, run_queue, memory_bytes, processes], Machine)
         andalso lists:all(fun is_peer/1, Peers) andalso lists:all(fun is_link/1, Links)

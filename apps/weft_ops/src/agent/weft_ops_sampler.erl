@@ -5,7 +5,7 @@
 %% It monitors each of them. When one ends, or cannot be reached, the next node that may be agent
 %% takes its place at once. After a while the former one is probed, by a monitor, and gets its place
 %% back if it has been there for a whole period. So all members of a group come back to the same
-%% agent.
+%% agent. The one that had its place is told with a last sample who has it now.
 %%
 %% It runs at high priority, so that a busy node is reported as busy and not as silent. How late
 %% processes of normal priority are woken, which is what the programs of this node feel, is measured
@@ -186,7 +186,20 @@ chosen(#sampler{agents = Before, candidates = Candidates, absent = Absent} = Sam
                       end, Candidates),
     Kept = [Ref || {_, Ref} <- maps:values(Agents)],
     _ = [demonitor(Ref, [flush]) || {_, Ref} <- maps:values(Before), not lists:member(Ref, Kept)],
+    ok = parted(Before, Agents, Sampler),
     Sampler#sampler{agents = Agents}.
+
+parted(Before, Agents, #sampler{last = #{} = Sample}) ->
+    maps:foreach(fun(Duty, {Agent, _}) ->
+                     case Before of
+                         #{Duty := {Former, _}} when Former =/= Agent ->
+                             weft_ops_agent:report(Former, Duty, Sample#{agent => Agent});
+                         #{} ->
+                             ok
+                     end
+                 end, Agents);
+parted(_Before, _Agents, _BeforeTheFirstSample) ->
+    ok.
 
 agent(Node, {Node, Ref}) -> {Node, Ref};
 agent(Node, _Other) -> {Node, monitor(process, {weft_ops_agent, Node})}.

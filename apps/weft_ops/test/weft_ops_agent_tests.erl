@@ -1,0 +1,64 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Whom an agent misses: the nodes of its duty, and nobody of one that another node has.
+-module(weft_ops_agent_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(DUTY, {group, g}).
+-define(OTHER, 'c@h').
+-define(NEXT, 'a@h').
+
+agent_test_() ->
+    [{Name, {timeout, 60, fun() -> with_agent(Test) end}}
+     || {Name, Test} <- [{"its own", fun who_is_silent_is_missed_by_the_agent/0},
+                         {"of another", fun nobody_is_missed_where_another_is_the_agent/0},
+                         {"one", fun one_that_has_another_agent_is_not_missed/0}]].
+
+with_agent(Test) ->
+    ok = weft_view:new(),
+    ok = weft_view:put(?MODULE, ?DUTY, [node(), ?OTHER]),
+    {ok, Config} = weft_ops_config:parse([{sample_ms, 100}, {clear_ms, 0}]),
+    {ok, Agent} = weft_ops_agent:start_link(Config),
+    try Test()
+    after
+        ok = gen_server:stop(Agent),
+        ok = weft_view:clear(?MODULE)
+    end.
+
+who_is_silent_is_missed_by_the_agent() ->
+    report(sample(?OTHER)),
+    until(fun() ->
+              report(sample(node())),
+              alarms() =:= [{silent, ?OTHER, ?OTHER}]
+          end).
+
+nobody_is_missed_where_another_is_the_agent() ->
+    [report(sample(Node)) || Node <- [node(), ?OTHER]],
+    report((sample(node()))#{agent => ?NEXT}),
+    ?assertEqual([?OTHER], listed()),
+    until(fun() -> listed() =:= [] end),
+    ?assertEqual([], alarms()).
+
+one_that_has_another_agent_is_not_missed() ->
+    [report(sample(Node)) || Node <- [node(), ?OTHER]],
+    ?assertEqual([?OTHER, node()], listed()),
+    report((sample(?OTHER))#{agent => ?NEXT}),
+    ?assertEqual([node()], listed()).
+
+report(Sample) -> ok = weft_ops_agent:report(node(), ?DUTY, Sample).
+
+listed() ->
+    {ok, #{nodes := Nodes}} = weft_ops_agent:ask(node(), ?DUTY, 5000),
+    lists:sort(maps:keys(Nodes)).
+
+alarms() ->
+    {ok, #{alarms := Alarms}} = weft_ops_agent:ask(node(), ?DUTY, 5000),
+    [Id || #{id := Id} <- Alarms].
+
+until(Condition) -> weft_test_nodes:until(Condition).
+
+sample(Node) ->
+    #{node => Node, at_ms => erlang:system_time(millisecond), period_ms => 100,
+      uptime_ms => 100000, groups => [g], peers => [], links => [], relayed_bytes => 0,
+      relayed_circuits => 0, unreachable => [],
+      machine => #{wake_up_us => 0, run_queue => 0, memory_bytes => 1, processes => 1}}.
