@@ -179,11 +179,13 @@ left(Output) ->
     [text(Node) || Line <- binary:split(Output, <<"\n">>, [global]),
                    [<<"left">>, Node] <- [binary:split(Line, <<"\t">>, [global])]].
 
-%% @doc Forgets nodes that were stopped; their logs stay.
+%% @doc Forgets nodes that do not run; their logs stay. One that was killed has left its process id.
 -spec remove(Dir :: string(), [Node :: string()]) -> iodata().
 remove(Dir, Nodes) ->
-    ["cd ", quote(Dir), " || exit 0\n"
-     "for n in", words(Nodes), "; do [ -f \"nodes/$n/pid\" ] && continue\n"
+    ["cd ", quote(Dir), " || exit 0\n", is_alive(Dir),
+     "for n in", words(Nodes), "; do\n"
+     "  p=; [ -f \"nodes/$n/pid\" ] && read -r p < \"nodes/$n/pid\"\n"
+     "  is_alive \"$n\" \"$p\" && continue\n"
      "  [ -f \"nodes/$n/log\" ] && mv \"nodes/$n/log\" \"logs/$n\"; rm -rf \"nodes/$n\"; done\n"
      "exit 0\n"].
 

@@ -109,6 +109,30 @@ life() ->
     Do(weft_deploy_shell:prepare(Dir, "shop", "new")),
     ok = file:del_dir_r(Dir).
 
+%% It has left its process id. One that runs stays.
+a_node_that_was_killed_is_forgotten_test_() ->
+    {timeout, ?SECONDS, fun a_node_that_was_killed_is_forgotten/0}.
+
+a_node_that_was_killed_is_forgotten() ->
+    Dir = directory(),
+    {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
+    See = fun() -> weft_deploy_shell:parse(Do(weft_deploy_shell:observe(Dir))) end,
+    Do(weft_deploy_shell:prepare(Dir, "shop", "cookie")),
+    Do(weft_deploy_shell:define(Dir, definition(Dir, "one"))),
+    Do(weft_deploy_shell:launch(Dir, ["n1@h"])),
+    #{nodes := #{"n1@h" := #{os_pid := OsPid}}} = until_up(See),
+    Do(weft_deploy_shell:remove(Dir, ["n1@h"])),
+    ?assertMatch(#{nodes := #{"n1@h" := #{up := true}}}, See()),
+    [] = os:cmd("kill -KILL " ++ integer_to_list(OsPid)),
+    weft_test_nodes:until(fun() ->
+                              #{nodes := #{"n1@h" := #{up := IsUp}}} = See(),
+                              not IsUp
+                          end),
+    Do(weft_deploy_shell:remove(Dir, ["n1@h"])),
+    ?assertEqual(#{}, maps:get(nodes, See())),
+    ok = file:del_dir_r(Dir).
+
 %% The script that starts it has not come to write the process id, by what it would write it with.
 a_node_is_known_also_when_its_start_was_ended_test_() ->
     {timeout, ?SECONDS, fun a_node_is_known_also_when_its_start_was_ended/0}.
