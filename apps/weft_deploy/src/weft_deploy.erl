@@ -124,6 +124,13 @@ rolled_back(Words, #{seen := Seen} = Session) ->
                 {ok, #{nodes := #{Name := #{id := Id, previous := Previous}}}}
                     <- [maps:get(Host, Seen)],
                 Previous =/= none],
+    %% Known before the first one is stopped: `apply' makes none of them again what it is now.
+    case weft_deploy_upgrade:remember_bad([Id || #{id := Id} <- Nodes], Session) of
+        {ok, _} -> undone(Nodes, Session);
+        {error, Text} -> {failed, Text}
+    end.
+
+undone(Nodes, #{seen := Seen} = Session) ->
     _ = weft_deploy_apply:reopen(weft_deploy_plan:closed(Seen), Session),
     #{done := Done} = Outcome = weft_deploy_upgrade:run(undo, Nodes, Session),
     Bad = lists:usort([Id || #{node := Name, id := Id} <- Nodes, lists:member(Name, Done)]),

@@ -107,31 +107,29 @@ upload_result({Host, Results}, _Uploads, Session) ->
             fun((weft_deploy_nodes:desired(), weft_deploy_session:session()) -> boolean()),
             weft_deploy_session:session()) ->
           {[{string(), non_neg_integer()}], Failed :: [{string(), string()}]}.
-start(Nodes, IsDefined, #{spec := #{parallel := Parallel}, seen := Seen} = Session) ->
+start(Nodes, IsDefined, #{spec := #{parallel := Parallel}} = Session) ->
     Hosts = lists:usort([Host || #{host := Host} <- Nodes]),
     Results = weft_deploy_session:on(
                 Hosts,
                 fun(_Host, Connection) -> prepare(Connection, Session) end, Session),
     Unready = [{Host, Why} || {Host, {error, Why}} <- Results],
     Rest = [Node || #{host := Host} = Node <- Nodes, not lists:keymember(Host, 1, Unready)],
-    Linked = length(Rest) + lists:sum([length([up || #{up := true} <- maps:values(Now)])
-                                       || {ok, #{nodes := Now}} <- maps:values(Seen)]) > 1,
-    parts(Parallel, Rest, IsDefined, Linked, Session, [], Unready).
+    parts(Parallel, Rest, IsDefined, are_others_up(Rest, Session), Session, [], Unready).
 
-parts(_Parallel, [], _IsDefined, _Linked, _Session, Started, Failed) ->
+parts(_Parallel, [], _IsDefined, _AreOthersUp, _Session, Started, Failed) ->
     {lists:append(lists:reverse(Started)), Failed};
-parts(Parallel, Nodes, IsDefined, Linked, Session, Started, Failed) ->
+parts(Parallel, Nodes, IsDefined, AreOthersUp, Session, Started, Failed) ->
     {Now, Later} = lists:split(min(Parallel, length(Nodes)), Nodes),
     %% The first one alone has nobody to be linked with.
-    IsLinked = Linked andalso (Started =/= [] orelse length(Now) > 1 orelse others_run(Session)),
+    IsLinked = AreOthersUp orelse Started =/= [] orelse length(Now) > 1,
     {Good, Bad} = part(Now, IsDefined, IsLinked, Session),
-    parts(Parallel, Later, IsDefined, Linked, Session, [Good | Started], Failed ++ Bad).
+    parts(Parallel, Later, IsDefined, AreOthersUp, Session, [Good | Started], Failed ++ Bad).
 
-others_run(#{seen := Seen}) ->
-    lists:any(fun({ok, #{nodes := Nodes}}) ->
-                      lists:any(fun(#{up := Up}) -> Up end, maps:values(Nodes));
-                 (_) -> false
-              end, maps:values(Seen)).
+%% One that is upgraded was seen to run, too.
+are_others_up(Nodes, #{seen := Seen}) ->
+    Up = [Node || {ok, #{nodes := Here}} <- maps:values(Seen),
+                  {Node, #{up := true}} <- maps:to_list(Here)],
+    Up -- [Node || #{node := Node} <- Nodes] =/= [].
 
 part(Nodes, IsDefined, IsLinked, #{dir := Dir} = Session) ->
     Results = weft_deploy_session:on(

@@ -3,7 +3,7 @@
 %% node is away at a time.
 -module(weft_deploy_upgrade).
 
--export([run/3, drain/3]).
+-export([run/3, drain/3, remember_bad/2]).
 
 -define(GRACE_S, 15).
 
@@ -32,10 +32,19 @@ loop(State, ByName, Session) ->
             Result = step(Step, Node, Session),
             _ = [weft_deploy_session:progress([Name, ": ", atom_to_list(Step), " failed: ", Why],
                                               Session) || {error, Why} <- [Result]],
+            _ = [remember_bad([maps:get(id, Node)], Session) || {start, {error, _}} <-
+                                                                    [{Step, Result}]],
             loop(weft_deploy_upgrade_core:result(Result, Going), ByName, Session);
         {done, Outcome} ->
             Outcome
     end.
+
+%% @doc Remembers that these ids are not to be tried again unasked, in case that this is ended.
+-spec remember_bad([Id :: string()], weft_deploy_session:session()) ->
+          {ok, weft_deploy_session:session()} | {error, string()}.
+remember_bad(Ids, #{state := #{bad := Bad} = State} = Session) ->
+    New = lists:usort(Ids),
+    weft_deploy_session:save(State#{bad := New ++ (Bad -- New)}, Session).
 
 step(drain, Node, Session) ->
     drain(Node, false, Session);

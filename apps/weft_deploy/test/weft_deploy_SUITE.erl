@@ -7,7 +7,8 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
--export([applied_twice_nothing_changes/1, a_node_that_failed_is_started_again/1,
+-export([a_node_alone_is_upgraded/1, a_rollback_that_is_interrupted_goes_on/1,
+         applied_twice_nothing_changes/1, a_node_that_failed_is_started_again/1,
          secrets_are_nowhere_in_clear/1,
          a_drain_that_is_interrupted_is_taken_back/1,
          a_closed_gateway_is_gone_around/1,
@@ -25,7 +26,8 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 %% Each case goes on with what the one before has left.
 all() ->
-    [applied_twice_nothing_changes, a_node_that_failed_is_started_again,
+    [a_node_alone_is_upgraded, a_rollback_that_is_interrupted_goes_on,
+     applied_twice_nothing_changes, a_node_that_failed_is_started_again,
      a_closed_gateway_is_gone_around,
      a_closed_gateway_refuses_new_circuits, upgrade_loses_nothing,
      a_bad_version_is_rolled_back, a_node_that_can_not_be_asked_is_not_stopped, numbers_change,
@@ -39,11 +41,12 @@ init_per_suite(Config0) ->
     ok = filelib:ensure_path(Code),
     {ok, _} = file:copy(code:which(weft_deploy_load),
                         filename:join(Code, "weft_deploy_load.beam")),
-    [{port, weft_test_nodes:free_port()}, {code, Code}, {file, filename:join(Dir, "shop.deploy")},
+    [{port, weft_test_nodes:free_port()}, {port_alone, weft_test_nodes:free_port()}, {code, Code},
+     {file, filename:join(Dir, "shop.deploy")},
      {root, filename:join(Dir, "weft")}, {said, filename:join(Dir, "said")} | Config].
 
 end_per_suite(Config) ->
-    _ = filelib:is_regular(?config(file, Config)) andalso down(Config),
+    _ = [down(Of) || Of <- [Config, alone(Config)], filelib:is_regular(?config(file, Of))],
     weft_test_nodes:end_suite(Config).
 
 %% --- the deployment -----------------------------------------------------------------------------
@@ -113,7 +116,46 @@ control(Config) ->
                                      args => ["-hidden", "-connect_all", "false"]},
                           (?config(place, Config))#{epmd := #{port => Port}}).
 
+%% A deployment of one node, beside the other one.
+alone(Config) -> [{file, filename:join(?config(priv_dir, Config), "alone.deploy")} | Config].
+
+alone(Version, Config) ->
+    Alone = alone(Config),
+    write([{name, alone}, {epmd_port, ?config(port_alone, Config)}, {healthy_s, 30},
+           {stable_s, 0.2},
+           {family, web, #{flags => ["+S", "1:1", "+sbwt", "none"],
+                           env => [{kernel, [{shop_version, Version}]}]}}], Alone),
+    Alone.
+
+%% What the one node is made of.
+made_of(Config) ->
+    {ok, #{nodes := [#{id := Id}]}, _} = run(status, Config),
+    Id.
+
 %% --- cases --------------------------------------------------------------------------------------
+
+%% There is nobody whom it could have a link to.
+a_node_alone_is_upgraded(Config) ->
+    {ok, #{started := [_]}, _} = run(apply, alone(1, Config)),
+    Alone = alone(2, Config),
+    {wanting, _, _} = run(status, Alone),
+    ?assertMatch({ok, #{upgraded := [_], rolled_back := [], failed := []}, _}, run(upgrade, Alone)),
+    {ok, _, _} = run(status, Alone).
+
+%% The command was ended when the node was what it had been, and did not run yet.
+a_rollback_that_is_interrupted_goes_on(Config) ->
+    Upgraded = made_of(alone(2, Config)),
+    Ends = fun(Line) -> string:find(Line, ": stopped") =:= nomatch orelse exit(ended) end,
+    ?assertExit(ended, weft_deploy:rollback(?config(file, alone(Config)), [],
+                                            #{root => ?config(root, Config), progress => Ends})),
+    Dir = filename:join(?config(root, Config), "deploy/alone/host"),
+    {ok, Host} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    {ok, _} = weft_deploy_host:script(Host, weft_deploy_shell:undo(Dir, "web1@127.0.0.1")),
+    {ok, #{started := [_]}, _} = run(apply, alone(Config)),
+    {_, #{nodes := [#{id := Id, state := changed}]}, _} = run(status, alone(Config)),
+    ?assertNotEqual(Upgraded, Id),
+    ?assertMatch({ok, #{refused := [_], upgraded := []}, _}, run(upgrade, alone(Config))),
+    {ok, _, _} = down(alone(Config)).
 
 applied_twice_nothing_changes(Config) ->
     deployment(#{}, Config),
