@@ -20,7 +20,9 @@
          the_store_is_shown_where_it_runs/1, the_store_is_in_the_way_of_nobody/1,
          the_keyboard_is_enough/1,
          each_view_shows_something_and_nothing_is_refused/1,
+         names_are_sorted_by_who_has_them/1,
          it_connects_again_without_a_reload/1, what_is_missed_is_asked_for_again/1,
+         a_connection_that_says_nothing_is_given_up/1,
          a_large_cluster_opens_collapsed/1, a_large_cluster_is_settled_in_time/0,
          a_large_cluster_is_settled_in_time/1,
          nothing_is_in_the_way_of_anybody/1, a_gateway_is_killed_and_the_path_changes/1]).
@@ -36,9 +38,9 @@ all() ->
     [it_shows_what_the_model_says, the_path_between_two_nodes_that_are_pressed,
      nodes_are_hidden_and_shown_again, a_node_says_why_and_who_migrates,
      the_keyboard_is_enough, the_store_is_shown_where_it_runs,
-     each_view_shows_something_and_nothing_is_refused,
+     each_view_shows_something_and_nothing_is_refused, names_are_sorted_by_who_has_them,
      it_connects_again_without_a_reload, what_is_missed_is_asked_for_again,
-     a_large_cluster_opens_collapsed]
+     a_connection_that_says_nothing_is_given_up, a_large_cluster_opens_collapsed]
         ++ [Case || is_full(),
                     Case <- [a_large_cluster_is_settled_in_time, nothing_is_in_the_way_of_anybody,
                              the_store_is_in_the_way_of_nobody]]
@@ -246,6 +248,24 @@ a_node_says_why_and_who_migrates(Config) ->
                              end, call(X, erlang, processes, [])) end),
     ?assertEqual([], errors(Browser)).
 
+%% Of a strong name nobody but its replicas knows who has it, so it has no link to a node.
+names_are_sorted_by_who_has_them(Config) ->
+    {#{a := A} = Nodes, Browser} = both(Config),
+    ok = call(A, weft_names, start_scope, [safe, #{kind => strong, voters => [name(A)],
+                                                   lease_ms => 4000, partitions => 4}]),
+    Pid = call(A, erlang, whereis, [init]),
+    until(fun() -> call(A, weft_names, re_register, [{safe, sorted_1}, Pid]) =:= ok end),
+    ok = call(A, weft_names, register, [{cluster, sorted_2}, Pid]),
+    open("#view=names&find=sorted_", Nodes, Browser),
+    Strong = [<<"sorted_1">>, <<"safe">>, <<"only its replicas know">>],
+    Eventual = [<<"sorted_2">>, <<"cluster">>, text(A)],
+    until(fun() -> rows_as_they_are("Names", Browser) =:= [Strong, Eventual] end),
+    [begin
+         press("Node", Browser),
+         ?assertEqual({Expected, []}, {rows_as_they_are("Names", Browser), errors(Browser)})
+     end || Expected <- [[Strong, Eventual], [Eventual, Strong], [Strong, Eventual]]],
+    ok = call(A, weft_names, stop_scope, [safe]).
+
 %% --- the store ----------------------------------------------------------------------------------
 
 the_store_is_shown_where_it_runs(Config) ->
@@ -438,6 +458,26 @@ what_is_missed_is_asked_for_again(Config) ->
     ?assertEqual(<<"snapshot ack patch patch resend snapshot ack patch ack">>,
                  evaluate("said.slice(0, 9).join(' ')", Browser)),
     ?assertEqual(up(model(Nodes)), length(rows("Nodes", Browser))).
+
+%% As when a tunnel hangs. Twenty seconds pass fast there.
+a_connection_that_says_nothing_is_given_up(Config) ->
+    {Nodes, Browser} = both(Config),
+    Undo = before("window.opened = 0;"
+                  "const later = window.setTimeout;"
+                  "window.setTimeout = (act, ms) => later(act, ms > 20000 ? 2000 : ms);"
+                  "window.WebSocket = class extends WebSocket {"
+                  "  set onmessage(take) {"
+                  "    const isFirst = ++opened === 1;"
+                  "    let count = 0;"
+                  "    super.onmessage = (event) => {"
+                  "      if (!isFirst || ++count <= 2) take(event);"
+                  "    };"
+                  "  }"
+                  "};", Browser),
+    open("", Nodes, Browser),
+    Undo(),
+    _ = until("opened === 2 && document.documentElement.dataset.connection === 'live'", Browser),
+    ?assertEqual([], errors(Browser)).
 
 a_gateway_is_killed_and_the_path_changes(Config) ->
     {#{a := A, x := X, g := G, h := H} = Nodes, Browser} = both(Config),

@@ -25,6 +25,8 @@ import { storeView } from "./views/store.js";
 import { timelineView } from "./views/timeline.js";
 
 const GRAPH_MAX = 20;
+// To ask all agents takes ten seconds at most.
+const SILENT_MS = 20000;
 const TITLES = {
   graph: "Graph", matrix: "Matrix", node: "Node", names: "Names", store: "Store",
   alarms: "Alarms", timeline: "Timeline", chaos: "Chaos",
@@ -182,6 +184,9 @@ async function about() {
   show();
 }
 
+// Some models may be late.
+const silentMs = () => SILENT_MS + 3 * (state.about.period_ms ?? 1000);
+
 const many = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
 
 function header() {
@@ -211,4 +216,4 @@ changed();
 if (state.at !== undefined) choose();
 // Not from here: browsers note which line opens a connection, and for one of these they would read
 // the whole script again.
-setTimeout(() => connect({ onModel, onState }));
+setTimeout(() => connect({ onModel, onState, silentMs }));

@@ -74,11 +74,15 @@ function fillCell(td, column, row, isSame) {
   const value = column.value(row);
   const text = column.text ? column.text(value, row) : String(value ?? "–");
   const href = column.link?.(row);
-  if (href === undefined) {
+  // The row that was here before may have had a link where this one has none, or none.
+  const isLink = td.firstElementChild !== null;
+  if (!href) {
+    if (isLink) td.replaceChildren();
     say(td, text);
     return;
   }
-  const a = td.firstChild ?? td.appendChild(h("a"));
+  if (!isLink) td.replaceChildren(h("a"));
+  const a = td.firstElementChild;
   if (a.getAttribute("href") !== href) a.setAttribute("href", href);
   say(a, text);
 }
