@@ -17,6 +17,7 @@ in_files_test_() ->
              {"a file that was cut off loses its last chunk", fun a_file_that_was_cut_off/1},
              {"a damaged chunk is left out and told", fun a_damaged_chunk/1},
              {"the oldest files are deleted", fun the_oldest_files_are_deleted/1},
+             {"a full disk gets no files", fun a_full_disk_gets_no_files/1},
              {"no recording is an error in words", fun no_recording/1},
              {"each event is written once", fun each_event_once/1}]].
 
@@ -84,6 +85,13 @@ the_oldest_files_are_deleted(Dir) ->
     ?assertEqual(13, length(Left)),
     ?assertEqual("weft-0000000000035-0.rec", filename:basename(Oldest)),
     ?assert(filelib:is_file(filename:join(Dir, "notes.txt"))).
+
+%% What is written to /dev/full is refused as by a full disk.
+a_full_disk_gets_no_files(Dir) ->
+    ok = file:make_symlink("/dev/full", filename:join(Dir, "weft-0000000000007-0.rec")),
+    Files = weft_ops_recording_files:new(#{dir => Dir, bytes_max => 1048576}),
+    ?assertMatch({error, enospc, _}, weft_ops_recording_files:append(7, <<"chunk">>, Files)),
+    ?assertEqual({ok, []}, file:list_dir(Dir)).
 
 no_recording(Dir) ->
     ?assertMatch({error, "there is no recording in " ++ _}, weft_ops_recording:span(Dir)),

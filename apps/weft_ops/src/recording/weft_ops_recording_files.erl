@@ -47,7 +47,10 @@ append(FromMs, Chunk, #{dir := Dir} = Writing0) ->
             Path = path(FromMs, byte_size(Chunk), Writing),
             case file:write_file(Path, Chunk, [append, raw]) of
                 ok -> {ok, Writing#{current := Path}};
-                {error, Reason} -> {error, Reason, Writing#{current := none}}
+                {error, Reason} ->
+                    %% Nothing can be read of one that is new: a full disk gets no more of them.
+                    _ = Path =/= map_get(current, Writing) andalso file:delete(Path),
+                    {error, Reason, Writing#{current := none}}
             end;
         {error, Reason} ->
             {error, Reason, Writing0#{current := none}}
