@@ -7,16 +7,20 @@
 
 -define(ACTIONS, ["plan", "apply", "scale", "status", "upgrade", "rollback", "drain", "down",
                   "export"]).
+-define(OPTIONS, #{again => ["plan", "apply", "scale", "upgrade"], purge => ["down"],
+                   out => ["export"]}).
 
 %% @doc weft deploy ACTION FILE [WORD...].
 -spec deploy([string()], weft_argparse:given()) -> weft_cli:answer().
 deploy([Action, File | Words], Given) ->
-    case {lists:member(Action, ?ACTIONS), Words} of
-        {false, _} -> {usage, unknown(Action)};
-        {true, [Word | _]} when Action =/= "scale", Action =/= "rollback", Action =/= "drain",
-                              Action =/= "export" ->
+    case {lists:member(Action, ?ACTIONS), Words,
+          weft_cli_actions:check({"deploy", Action}, Given, ?OPTIONS)} of
+        {false, _, _} -> {usage, unknown(Action)};
+        {true, [Word | _], _} when Action =/= "scale", Action =/= "rollback", Action =/= "drain",
+                                   Action =/= "export" ->
             {usage, ["weft deploy ", Action, " takes a file, and not ", Word]};
-        {true, _} -> run(Action, File, Words, options(Given))
+        {true, _, ok} -> run(Action, File, Words, options(Given));
+        {true, _, {error, Text}} -> {usage, Text}
     end;
 deploy([Action], _Given) ->
     case lists:member(Action, ?ACTIONS) of

@@ -8,15 +8,27 @@
 %% A request of the store takes 5 s unless its bucket says otherwise.
 -define(TIMEOUT_MS, 30000).
 
+%% `limit' is there always.
+-define(OPTIONS, #{context => ["put", "delete"], file => ["put"], content_type => ["put"],
+                   ttl_ms => ["put"], out => ["get"], encoded => ["get", "put", "delete"],
+                   'after' => ["list"], bucket => ["export", "import"], into => ["import"],
+                   check => ["import"], overwrite => ["import"], keep => ["backup"]}).
+
 %% @doc weft kv ACTION WORD...
 -spec kv([atom() | string()], weft_argparse:given()) -> weft_cli:answer().
 kv([Action | Words], Options) ->
-    case request(Action, Words, Options) of
+    case weft_cli_actions:check({"kv", atom_to_list(Action)}, Options, ?OPTIONS) of
+        ok -> answered(request(Action, Words, Options), Options);
+        {error, Text} -> {usage, Text}
+    end.
+
+answered(Request, Options) ->
+    case Request of
         {ok, {archive, Archive, File}} ->
             with_store(Options, fun(Node, _) ->
                                     weft_cli_kv_archive:run(Archive, {File, Options}, Node)
                                 end);
-        {ok, Request} -> with_store(Options, fun(Node, Buckets) -> run(Request, Node, Buckets) end);
+        {ok, Of} -> with_store(Options, fun(Node, Buckets) -> run(Of, Node, Buckets) end);
         {error, Text} -> {usage, Text}
     end.
 

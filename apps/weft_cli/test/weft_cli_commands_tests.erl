@@ -25,6 +25,16 @@ no_option_is_there_twice_test_() ->
     [{Name, ?_assertEqual(length(All), length(lists:usort([Key || #{name := Key} <- All])))}
      || #{name := Name, arguments := All} <- weft_cli_commands:all()].
 
+%% It would be done as if they were not there.
+options_of_other_actions_are_refused_test_() ->
+    Usage = fun({usage, Text}) -> unicode:characters_to_list(Text) end,
+    [?_assertEqual("--purge does nothing for weft deploy apply, it is of down: leave it out",
+                   Usage(weft_cli_deploy:deploy(["apply", "no.deploy"], #{purge => true}))),
+     ?_assertEqual("--ttl-ms does nothing for weft kv get, it is of put: leave it out",
+                   Usage(weft_cli_kv:kv([get, "carts", "ann"], #{limit => 100, ttl_ms => 5}))),
+     ?_assertEqual(ok, weft_cli_actions:check({"kv", "put"}, #{limit => 100, ttl_ms => 5},
+                                              #{ttl_ms => ["put"], keep => ["backup"]}))].
+
 so_many_words_are_taken_test_() ->
     [?_assertMatch({Words, Expected}, {Words, element(1, parse(Words))})
      || {Words, Expected} <- [{["up"], ok}, {["up", "x"], error}, {["trace", "a"], error},
