@@ -182,19 +182,27 @@ place(Host, #{dir := Dir, erl := Erl, spec := #{epmd_port := Port, carrier := Ca
 
 %% @doc Remembers where nodes are about to be started: they may be there if the host is lost soon.
 -spec place_all([weft_deploy_nodes:desired()], session()) -> {ok, session()} | {error, string()}.
-place_all(Nodes, #{state := #{placed := Placed} = State} = Session) ->
+place_all(Nodes, #{state := #{placed := Placed} = State, seen := Seen} = Session) ->
     New = maps:from_list([{hd(string:split(Node, "@")), Host}
                           || #{node := Node, host := Host} <- Nodes]),
-    save(State#{placed := maps:merge(Placed, New)}, Session).
+    All = maps:merge(maps:merge(Placed, placed(Seen)), New),
+    %% The new ones are not there yet.
+    case save(State#{placed := All}, Session#{seen := #{}}) of
+        {ok, #{state := Saved}} -> {ok, Session#{state := Saved}};
+        Error -> Error
+    end.
 
-%% @doc Remembers something, and where nodes are now.
+%% @doc Remembers something, and where nodes are now. What hosts that answer do not have is nowhere.
 -spec save(weft_deploy_state:state(), session()) -> {ok, session()} | {error, string()}.
 save(State, #{root := Root, seen := Seen, spec := #{families := Families}} = Session) ->
     Counts = maps:from_list([{Name, Count} || #{name := Name, count := Count} <- Families]),
     %% A number that was changed in the file counts also when it is changed back.
     Scaled = maps:filter(fun(Name, {InFile, _}) -> maps:get(Name, Counts, none) =:= InFile end,
                          maps:get(scaled, State)),
-    New = State#{placed := maps:merge(maps:get(placed, State), placed(Seen)), scaled := Scaled},
+    Elsewhere = maps:filter(fun(_Name, Host) ->
+                                element(1, maps:get(Host, Seen, {unknown})) =/= ok
+                            end, maps:get(placed, State)),
+    New = State#{placed := maps:merge(Elsewhere, placed(Seen)), scaled := Scaled},
     case weft_deploy_state:save(Root, New) of
         ok -> {ok, Session#{state := New}};
         Error -> Error

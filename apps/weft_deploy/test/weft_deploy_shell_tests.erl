@@ -391,6 +391,19 @@ a_scaled_number_is_forgotten_when_the_file_has_changed_test() ->
     ?assertEqual(#{}, Scaled(3)),
     ok = file:del_dir_r(Dir).
 
+%% One that was stopped on a host is not taken for one of it when the host is lost.
+where_a_node_was_is_forgotten_where_it_is_not_any_more_test() ->
+    Dir = directory(),
+    State = #{scaled => #{}, bad => [],
+              placed => #{"web1" => "h1", "web2" => "h1", "web3" => "h2"}},
+    Here = #{nodes => #{"web1@h1" => #{}}},
+    {ok, #{state := Saved}} =
+        weft_deploy_session:save(State, #{root => Dir, state => State, spec => #{families => []},
+                                          seen => #{"h1" => {ok, Here}, "h2" => {error, "gone"}}}),
+    ?assertEqual(#{"web1" => "h1", "web3" => "h2"}, maps:get(placed, Saved)),
+    ?assertEqual({ok, Saved}, weft_deploy_state:load(Dir)),
+    ok = file:del_dir_r(Dir).
+
 state_is_what_was_saved_test() ->
     Dir = directory(),
     {ok, Empty} = weft_deploy_state:load(Dir),
