@@ -12,7 +12,8 @@ agent_test_() ->
     [{Name, {timeout, 60, fun() -> with_agent(Test) end}}
      || {Name, Test} <- [{"its own", fun who_is_silent_is_missed_by_the_agent/0},
                          {"of another", fun nobody_is_missed_where_another_is_the_agent/0},
-                         {"one", fun one_that_has_another_agent_is_not_missed/0}]].
+                         {"one", fun one_that_has_another_agent_is_not_missed/0},
+                         {"a pause", fun an_agent_that_stood_still_misses_nobody_for_that/0}]].
 
 with_agent(Test) ->
     ok = weft_view:new(),
@@ -44,6 +45,16 @@ one_that_has_another_agent_is_not_missed() ->
     ?assertEqual([?OTHER, node()], listed()),
     report((sample(?OTHER))#{agent => ?NEXT}),
     ?assertEqual([node()], listed()).
+
+%% As when its node was stopped. When it goes on, its timer comes before what was sent to it.
+an_agent_that_stood_still_misses_nobody_for_that() ->
+    [report(sample(Node)) || Node <- [node(), ?OTHER]],
+    ok = sys:suspend(weft_ops_agent),
+    SinceMs = erlang:monotonic_time(millisecond),
+    until(fun() -> erlang:monotonic_time(millisecond) - SinceMs > 600 end),
+    [report(sample(Node)) || Node <- [node(), ?OTHER]],
+    ok = sys:resume(weft_ops_agent),
+    ?assertEqual([], alarms()).
 
 report(Sample) -> ok = weft_ops_agent:report(node(), ?DUTY, Sample).
 

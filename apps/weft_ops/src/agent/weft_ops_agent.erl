@@ -75,7 +75,7 @@ call(Agent, Request, TimeoutMs) ->
 %% @private
 -spec init(weft_ops_config:config()) -> {ok, #agent{}}.
 init(#{sample_ms := PeriodMs, thresholds := Thresholds} = Config) ->
-    _ = erlang:send_after(PeriodMs, self(), look),
+    ok = look_in(PeriodMs),
     {ok, #agent{period_ms = PeriodMs, thresholds = Thresholds,
                 alarms = weft_ops_alarms_core:new(Config)}}.
 
@@ -125,13 +125,21 @@ handle_info({weft_ops_sample, Duty, Sample} = Message, Agent) ->
             ok = weft_stray:message(Message),
             {noreply, Agent}
     end;
-handle_info(look, #agent{period_ms = PeriodMs} = Agent) ->
-    _ = erlang:send_after(PeriodMs, self(), look),
+handle_info({look, DueMs}, #agent{period_ms = PeriodMs} = Agent) ->
+    ok = look_in(PeriodMs),
     NowMs = now_ms(),
-    {noreply, looked(NowMs, missed(NowMs, forgotten(NowMs, Agent)))};
+    Here = stood_still(NowMs - DueMs, NowMs, Agent),
+    {noreply, looked(NowMs, missed(NowMs, forgotten(NowMs, Here)))};
+%% From before this code was loaded.
+handle_info(look, Agent) ->
+    handle_info({look, now_ms()}, Agent);
 handle_info(Message, Agent) ->
     ok = weft_stray:message(Message),
     {noreply, Agent}.
+
+look_in(PeriodMs) ->
+    _ = erlang:send_after(PeriodMs, self(), {look, now_ms() + PeriodMs}),
+    ok.
 
 %% --- who reports ------------------------------------------------------------------------------
 
@@ -154,6 +162,13 @@ parted(Duty, #{agent := Other, node := Node}, #agent{heard = Heard} = Agent)
     Agent#agent{heard = maps:update_with(Duty, fun(Nodes) -> maps:remove(Node, Nodes) end, Heard)};
 parted(_Duty, _Sample, Agent) ->
     Agent.
+
+%% What was sent to a node that was paused comes after this: nobody else is silent for that.
+stood_still(LateMs, _NowMs, #agent{period_ms = PeriodMs} = Agent) when LateMs < PeriodMs ->
+    Agent;
+stood_still(LateMs, NowMs, #agent{heard = Heard} = Agent) ->
+    Later = fun(_, #heard{at_ms = AtMs} = One) -> One#heard{at_ms = min(NowMs, AtMs + LateMs)} end,
+    Agent#agent{heard = maps:map(fun(_, Nodes) -> maps:map(Later, Nodes) end, Heard)}.
 
 %% Who is no member any more, or has been silent for long, is not missed.
 forgotten(NowMs, #agent{heard = Heard} = Agent) ->
