@@ -2,6 +2,8 @@
 %% @doc Keeps the faults of the links of this node that last, and ends each in its time, whatever
 %% becomes of the one who asked for it. One process per node, started by the first fault.
 %%
+%% If it is killed, its faults end at once (`weft_chaos_healer').
+%%
 %% Faults may overlap. Of those of one kind on one link the latest that still lasts applies, and the
 %% last to end ends it. Kinds and links are independent of each other.
 -module(weft_chaos_keeper).
@@ -61,37 +63,51 @@ handle_call({keep, {Kind, Node} = Fault, Arguments, ForMs}, _From, #keeper{kept 
     case apply(weft_fault, Kind, [Node | Arguments]) of
         ok ->
             Timer = erlang:start_timer(ForMs, self(), over),
-            {reply, ok, Keeper#keeper{kept = [{Timer, Fault, Arguments} | Kept]}};
+            {reply, ok, kept([{Timer, Fault, Arguments} | Kept], Keeper)};
         Error ->
             {reply, Error, Keeper}
     end;
 handle_call({heal, Node}, _From, #keeper{kept = Kept} = Keeper) ->
     {Ended, Left} = lists:partition(fun({_, {_, Of}, _}) -> Of =:= Node end, Kept),
     forget(Ended),
-    {reply, weft_fault:heal(Node), Keeper#keeper{kept = Left}};
+    {reply, weft_fault:heal(Node), kept(Left, Keeper)};
 handle_call(heal_all, _From, #keeper{kept = Kept} = Keeper) ->
     forget(Kept),
     _ = weft_fault:heal(),
-    {reply, ok, Keeper#keeper{kept = []}};
-handle_call(faults, _From, #keeper{kept = Kept} = Keeper) ->
-    {reply, lists:usort([Fault || {_, Fault, _} <- Kept]), Keeper}.
+    {reply, ok, kept([], Keeper)};
+handle_call(faults, _From, Keeper) ->
+    {reply, faults(Keeper), Keeper};
+handle_call(Request, _From, Keeper) ->
+    {reply, weft_stray:call(Request), Keeper}.
+
+faults(#keeper{kept = Kept}) -> lists:usort([Fault || {_, Fault, _} <- Kept]).
+
+kept(Kept, Keeper0) ->
+    Keeper = Keeper0#keeper{kept = Kept},
+    ok = weft_chaos_healer:kept(faults(Keeper)),
+    Keeper.
 
 forget(Faults) ->
     lists:foreach(fun({Timer, _, _}) -> erlang:cancel_timer(Timer) end, Faults).
 
 %% @private
-handle_cast(Request, Keeper) -> {stop, {unexpected_cast, Request}, Keeper}.
+handle_cast(Request, Keeper) ->
+    ok = weft_stray:message(Request),
+    {noreply, Keeper}.
 
 %% @private
 handle_info({timeout, Timer, over}, #keeper{kept = Kept} = Keeper) ->
     case lists:keytake(Timer, 1, Kept) of
         {value, {_, Fault, Arguments}, Left} ->
             over(Fault, Arguments, latest(Fault, Left)),
-            {noreply, Keeper#keeper{kept = Left}};
+            {noreply, kept(Left, Keeper)};
         %% Healed while its time was up.
         false ->
             {noreply, Keeper}
-    end.
+    end;
+handle_info(Message, Keeper) ->
+    ok = weft_stray:message(Message),
+    {noreply, Keeper}.
 
 latest(Fault, Kept) ->
     case lists:keyfind(Fault, 2, Kept) of

@@ -11,6 +11,8 @@ keeper_test_() ->
                          {"one kind", fun the_last_to_end_ends_it/0},
                          {"peers at once", fun a_partition_ends_with_all_its_cuts/0},
                          {"healing", fun healed_before_its_time/0},
+                         {"killed", fun a_keeper_that_is_killed_leaves_no_fault/0},
+                         {"strays", fun a_stray_message_ends_no_keeper/0},
                          {"an application", fun belongs_to_no_application/0}]].
 
 with_faults(Test) ->
@@ -55,6 +57,23 @@ a_partition_ends_with_all_its_cuts() ->
     ?assertEqual(lists:sort(Peers), weft_fault:cuts()),
     weft_test_nodes:until(fun() -> weft_fault:cuts() =:= [] end),
     ?assertEqual([], weft_chaos_agent:faults()).
+
+%% What was not asked of it stays.
+a_keeper_that_is_killed_leaves_no_fault() ->
+    do({cut, node(), ?PEER, 60000}),
+    do({delay, node(), ?PEER, 1, 2, 60000}),
+    ok = weft_fault:cut(other@host),
+    true = exit(whereis(weft_chaos_keeper), kill),
+    weft_test_nodes:until(fun() -> {[other@host], none} =:= {weft_fault:cuts(),
+                                                             weft_fault:lateness(?PEER)}
+                          end),
+    ?assertEqual([], weft_chaos_agent:faults()).
+
+a_stray_message_ends_no_keeper() ->
+    do({cut, node(), ?PEER, 60000}),
+    weft_chaos_keeper ! stray,
+    ok = gen_server:cast(weft_chaos_keeper, stray),
+    ?assertEqual([{cut, ?PEER}], weft_chaos_agent:faults()).
 
 %% A fault that comes later is not ended by the time of the one that was healed.
 healed_before_its_time() ->
