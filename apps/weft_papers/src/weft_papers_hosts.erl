@@ -8,7 +8,7 @@
 %% file that only its owner can read; for cells it is made for the run.
 -module(weft_papers_hosts).
 
--export([open/1, dir/1, code/1, prepare/2, close/3, on/4, command/3]).
+-export([open/1, dir/1, code/1, prepare/2, close/3]).
 -export_type([code/0, content/0]).
 
 -define(ROOT, ".weft").
@@ -52,7 +52,7 @@ opened(Names, #{epmd_port := Port, provider := Provider} = Spec, Dir) ->
             Of = fun(Name) ->
                          #{address => Name, erl => erl(Spec),
                            code => [filename:join(Dir, Path) || Path <- Paths],
-                           command => on(Provider, Name, Dir, [epmd_port(Port)])}
+                           command => weft_deploy_host:on(Provider, Name, Dir, [epmd_port(Port)])}
                  end,
             [Near, Far] = [Of(Name) || Name <- Names],
             {ok, #{near => Near, far => Far, epmd_port => Port}, Close};
@@ -165,31 +165,3 @@ tarball(Files) ->
     {ok, Content} = file:read_file(Temporary),
     ok = file:delete(Temporary),
     Content.
-
-%% --- a command ----------------------------------------------------------------------------------
-
-%% @doc How a command is run on a host, with its home in that directory.
--spec on(weft_deploy_spec:provider(), Host :: string(), Dir :: string(),
-         [{Name :: string(), Value :: string()}]) ->
-          fun(([string(), ...]) -> {string(), [string()]}).
-on(Provider, Name, Dir, Variables) ->
-    Environment = ["env" | [Key ++ "=" ++ Value || {Key, Value} <- [{"HOME", Dir},
-                                                                    {"ERL_CRASH_DUMP_BYTES", "0"}
-                                                                    | Variables]]],
-    fun(Command) -> command(Provider, Name, Environment ++ Command) end.
-
-%% @private The program and arguments that run a command on a host; more words may follow. The shell
-%% of the host takes the words apart again, so each is quoted.
--spec command(weft_deploy_spec:provider(), Host :: string(), [string(), ...]) ->
-          {string(), [string()]}.
-command(local, _Name, [Program | Arguments]) ->
-    {os:find_executable(Program), Arguments};
-command({ssh, #{keys := Keys, user := User, port := Port}}, Name, Command) ->
-    Words = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes",
-             "-o", "UserKnownHostsFile=" ++ Keys ++ "/known_hosts", "-p", integer_to_list(Port)]
-        ++ lists:append([["-i", Key] || Key <- filelib:wildcard(Keys ++ "/id_*"),
-                                        filename:extension(Key) =/= ".pub"])
-        ++ lists:append([["-l", User] || User =/= ""]) ++ [Name],
-    Script = ["q=; for w; do q=\"$q '$(printf %s \"$w\" | sed \"s/'/'\\\\\\\\''/g\")'\"; done\n"
-              "exec ", lists:join($\s, [quote(Word) || Word <- Words]), " \"$q\"\n"],
-    {"/bin/sh", ["-c", unicode:characters_to_list(Script), "sh" | Command]}.

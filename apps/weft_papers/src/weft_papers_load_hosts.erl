@@ -19,7 +19,7 @@ open(File, Wanted, Config) ->
     case weft_deploy_session:read(File, ?ROOT) of
         {ok, #{spec := #{hosts := Hosts, provider := Provider}} = Read} ->
             Known = [Host || #{host := Host} <- Hosts],
-            case {chosen(Wanted, Known), can_reach(Provider)} of
+            case {chosen(Wanted, Known), weft_deploy_host:can_command(Provider)} of
                 {{ok, Chosen}, ok} -> looked_at(Read, Chosen, Config);
                 {{unknown, Host}, _} -> {error, text("~ts: host ~ts is not among its hosts: ~ts",
                                                      [File, Host, lists:join(", ", Known)])};
@@ -35,13 +35,6 @@ chosen(Wanted, Known) ->
     case Once -- Known of
         [] -> {ok, Once};
         [Host | _] -> {unknown, Host}
-    end.
-
-can_reach(local) -> ok;
-can_reach({ssh, _}) ->
-    case os:find_executable("ssh") of
-        false -> {error, "there is no program ssh on this machine (Debian package openssh-client)"};
-        _ -> ok
     end.
 
 %% From here on an interrupt leaves nothing on the hosts.
@@ -120,8 +113,8 @@ host(Host, Nodes, {Unique, Paths}, #{dir := Dir, erl := Erl, spec := Spec}) ->
           ++ ["-start_epmd", "false", "-connect_all", "false",
               "-kernel", "prevent_overlapping_partitions", "false"],
       results => filename:join(Own, "results"),
-      command => weft_papers_hosts:on(Provider, Host, Own,
-                                      [{"ERL_EPMD_PORT", integer_to_list(Port)} | Release]),
+      command => weft_deploy_host:on(Provider, Host, Own,
+                                     [{"ERL_EPMD_PORT", integer_to_list(Port)} | Release]),
       join => {weft_deploy_control, join,
                [weft_deploy_ask:named(Unique, Host, #{dir => Dir, nodes => names(Nodes)})]}}.
 

@@ -27,22 +27,6 @@ cells_of_two_nodes_are_left_test() ->
     ?assertEqual(0, weft_papers_cli:main(["--list", "--cluster", "none.deploy"])),
     ?assertEqual(2, weft_papers_cli:main(["--cluster", "none.deploy"])).
 
-%% Whatever words are added at the end, those are what the program ssh is given as one.
-words_are_quoted_for_the_shell_of_the_host_test() ->
-    Dir = filename:join("/tmp", "weft-hosts-" ++ os:getpid()),
-    ok = filelib:ensure_path(Dir),
-    Ssh = filename:join(Dir, "ssh"),
-    ok = file:write_file(Ssh, "#!/bin/sh\nfor last; do :; done\neval \"$last\"\n"),
-    ok = file:change_mode(Ssh, 8#755),
-    Provider = {ssh, #{keys => Dir, user => "me", port => 22}},
-    {Program, Arguments} = weft_papers_hosts:command(Provider, "host", ["printf", "[%s]"]),
-    Words = ["a b", "it's", "$HOME", "\"{q,\\\"x\\\"}\"", "*", "~", "\\n"],
-    Path = Dir ++ ":" ++ os:getenv("PATH"),
-    Port = open_port({spawn_executable, Program},
-                     [{args, Arguments ++ Words}, {env, [{"PATH", Path}]}, binary, exit_status]),
-    ?assertEqual(iolist_to_binary([[$[, Word, $]] || Word <- Words]), printed(Port, <<>>)),
-    ok = file:del_dir_r(Dir).
-
 %% After an interrupt: what runs in the directory, and nothing beside it.
 what_runs_in_a_directory_is_ended_test() ->
     Dir = filename:join("/tmp", "it's swept " ++ os:getpid()),
