@@ -11,7 +11,7 @@
 %% process that it is about.
 -module(weft_profile).
 
--export([run/2, record/2, write/2]).
+-export([run/2, run/3, record/2, write/2]).
 -export_type([options/0, result/0]).
 
 %% What is recorded, for how long and how much (see `weft_profile_tracer:options()'), and where it
@@ -24,7 +24,9 @@
                      procs => boolean(), sample_ms => pos_integer(),
                      window_ms => pos_integer(), every_ms => pos_integer(),
                      waiting => pos_integer(),
-                     max_bytes => pos_integer()}.
+                     max_bytes => pos_integer(), code => weft_profile_collect:code()}.
+-type recorded() :: {ok, weft_profile_recording:profile(), [weft_profile_collect:failure()]}
+                  | {error, string()}.
 -type result() :: #{files := [file:filename()], left_out := non_neg_integer(),
                     failed := [weft_profile_collect:failure()],
                     summary := weft_profile_summary:summary()}.
@@ -41,7 +43,15 @@
 -spec run([node(), ...] | {group, weft_group:name()}, options()) ->
           {ok, result()} | {error, string()}.
 run(Nodes, Options) ->
-    case record(Nodes, Options) of
+    run(Nodes, Options, fun record/2).
+
+%% @doc The same, but recorded in another way, such as by record/2 on a node that reaches these. It
+%% gets what nodes need as the option `code', if it has no files of it.
+-spec run([node(), ...] | {group, weft_group:name()}, options(),
+          fun(([node(), ...] | {group, weft_group:name()}, options()) -> recorded())) ->
+          {ok, result()} | {error, string()}.
+run(Nodes, Options, Record) ->
+    case Record(Nodes, Options) of
         {ok, Profile, Failed} ->
             case write(Profile, Options) of
                 {ok, Files, LeftOut} ->
@@ -55,9 +65,7 @@ run(Nodes, Options) ->
     end.
 
 %% @doc Only records.
--spec record([node(), ...] | {group, weft_group:name()}, options()) ->
-          {ok, weft_profile_recording:profile(), [weft_profile_collect:failure()]}
-        | {error, string()}.
+-spec record([node(), ...] | {group, weft_group:name()}, options()) -> recorded().
 record({group, Name}, Options) ->
     case members(Name) of
         {ok, Nodes} -> record(Nodes, Options);
@@ -83,7 +91,7 @@ wrong(pids, [_ | _] = Pids) ->
 wrong(pids, _) -> ["pids is all, a number of processes from 1, or a list of pids"];
 wrong(Key, Value) when Key =:= gc; Key =:= procs ->
     [lists:concat([Key, " is true or false"]) || not is_boolean(Value)];
-wrong(Key, _Path) when Key =:= dir; Key =:= file -> [];
+wrong(Key, _Given) when Key =:= dir; Key =:= file; Key =:= code -> [];
 wrong(waiting, 0) -> [];
 wrong(Key, Value) ->
     case {lists:member(Key, ?LIMITS), is_integer(Value) andalso Value > 0} of

@@ -3,13 +3,15 @@
 %% recordings: a process of its own, so that messages of the nodes do not come to the caller. If the
 %% caller ends, it ends too, and then the nodes end their recordings by themselves.
 %%
-%% The modules that a node needs are loaded there if it does not have them, and removed again.
+%% The modules that a node needs are loaded there if it does not have them, and removed again. Their
+%% code is that of this node, or is given, if this one has them without a file.
 -module(weft_profile_collect).
 
--export([record/2]).
--export_type([failure/0]).
+-export([record/2, code/0]).
+-export_type([failure/0, code/0]).
 
 -type failure() :: {node(), string()}.
+-type code() :: #{module() => {File :: file:filename(), binary()}}.
 
 -define(MODULES, [weft_profile_sampler, weft_profile_switch, weft_profile_tracer]).
 -define(CALL_MS, 15000).
@@ -20,21 +22,30 @@
 %% More than the time of the recording: the start, and what ends it if the node is very busy.
 -define(GRACE_MS, 30000).
 
+%% @doc The code of the modules that a node needs.
+-spec code() -> code().
+code() ->
+    maps:from_list([{Module, {File, Binary}}
+                    || Module <- ?MODULES,
+                       {_, Binary, File} <- [code:get_object_code(Module)]]).
+
 %% @doc Records on all nodes; returns what was recorded, and the nodes where it failed, with a text.
--spec record([node()], weft_profile_tracer:options()) ->
+-spec record([node()], #{code => code(), atom() => term()}) ->
           {[weft_profile_recording:part()], [failure()]}.
-record(Nodes, Options) ->
+record(Nodes, Given) ->
     Caller = self(),
-    {Owner, Monitor} = spawn_monitor(fun() -> owner(Caller, Nodes, Options) end),
+    Code = maps:get(code, Given, #{}),
+    Options = maps:remove(code, Given),
+    {Owner, Monitor} = spawn_monitor(fun() -> owner(Caller, Nodes, Options, Code) end),
     receive
         {recorded, Owner, Result} -> demonitor(Monitor, [flush]), Result;
         {'DOWN', Monitor, process, Owner, Reason} -> error({recording_failed, Reason})
     end.
 
-owner(Caller, Nodes, Options) ->
+owner(Caller, Nodes, Options, Code) ->
     Watch = monitor(process, Caller),
     Recorder = self(),
-    Started = [{Node, started(Node, Recorder, Options#{nodes => Nodes})} || Node <- Nodes],
+    Started = [{Node, started(Node, Recorder, Options#{nodes => Nodes}, Code)} || Node <- Nodes],
     Guards = [{Node, Guard, clock(Guard), Loaded} || {Node, {ok, Guard, Loaded}} <- Started],
     ok = all_go(Guards),
     Ms = maps:get(ms, maps:merge(weft_profile_tracer:defaults(), Options)) + ?GRACE_MS,
@@ -46,9 +57,9 @@ owner(Caller, Nodes, Options) ->
     Caller ! {recorded, Recorder, {[Part || {ok, Part} <- Parts], Failed}},
     ok.
 
-started(Node, Owner, Options) ->
+started(Node, Owner, Options, Code) ->
     try
-        case loaded(Node) of
+        case loaded(Node, Code) of
             {ok, Loaded} ->
                 case erpc:call(Node, weft_profile_tracer, start, [Owner, Options], ?CALL_MS) of
                     {ok, Guard} -> {ok, Guard, Loaded};
@@ -74,16 +85,16 @@ text(Format, Arguments) -> lists:flatten(io_lib:format(Format, Arguments)).
 %% --- code -------------------------------------------------------------------------------------
 
 %% Those that were not there and are now.
-loaded(Node) ->
+loaded(Node, Code) ->
     Missing = [Module || Module <- ?MODULES,
                          {error, _} <- [erpc:call(Node, code, ensure_loaded, [Module], ?CALL_MS)]],
-    case [Error || Module <- Missing, {error, Error} <- [load(Node, Module)]] of
+    case [Error || Module <- Missing, {error, Error} <- [load(Node, Module, Code)]] of
         [] -> same(Node, Missing);
         [Text | _] -> unloaded(Node, Missing), {error, Text}
     end.
 
-load(Node, Module) ->
-    case code:get_object_code(Module) of
+load(Node, Module, Code) ->
+    case object_code(Module, Code) of
         {Module, Binary, File} ->
             case erpc:call(Node, code, load_binary, [Module, File, Binary], ?CALL_MS) of
                 {module, Module} -> ok;
@@ -94,6 +105,12 @@ load(Node, Module) ->
             end;
         error ->
             {error, text("the code of ~ts is not found here", [Module])}
+    end.
+
+object_code(Module, Code) ->
+    case Code of
+        #{Module := {File, Binary}} -> {Module, Binary, File};
+        #{} -> code:get_object_code(Module)
     end.
 
 %% The node may have another version of weft.
