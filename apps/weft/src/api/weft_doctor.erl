@@ -3,18 +3,22 @@
 %%
 %% All nodes are asked at the same time for their facts (`weft_doctor_facts'), each for five seconds
 %% at most; `weft_doctor_checks' makes findings of them. It changes nothing. To be called in a
-%% shell of any node; the command `weft doctor' does the same for the clusters that it starts.
+%% shell of any node; the command `weft doctor' does the same for clusters and deployments that it
+%% has started.
 -module(weft_doctor).
 
--export([examine/0, report/0, report/1, text/1]).
--export([tell/3]).
--export_type([report/0]).
+-export([examine/0, report/0, report/1, report/2, text/1]).
+-export([tell/4]).
+-export_type([report/0, call/0]).
 
 -import(weft_doctor_checks, [host/1]).
 
 -type report() :: #{nodes := [node()], answered := [node()], ms := non_neg_integer(),
                     errors := non_neg_integer(), warnings := non_neg_integer(),
                     notes := non_neg_integer(), findings := [weft_doctor_checks:finding()]}.
+
+%% How a function is called on a node: `erpc:call/5', or another one that answers and fails as it.
+-type call() :: fun((node(), module(), Function :: atom(), [term()], timeout()) -> term()).
 
 -define(TIMEOUT_MS, 5000).
 %% Of so many questions for the time the one with the shortest round trip counts.
@@ -35,8 +39,13 @@ report() ->
 %% @doc The report about these nodes, as the calling node reaches them.
 -spec report([node()]) -> report().
 report(Nodes) ->
+    report(Nodes, fun erpc:call/5).
+
+%% @doc The same of nodes that are called in another way.
+-spec report([node()], call()) -> report().
+report(Nodes, Call) ->
     BegunMs = erlang:monotonic_time(millisecond),
-    Answers = ask_all(lists:usort(Nodes), BegunMs + ?TIMEOUT_MS),
+    Answers = ask_all(lists:usort(Nodes), BegunMs + ?TIMEOUT_MS, Call),
     Findings = weft_doctor_checks:findings(Answers),
     #{nodes => lists:sort(maps:keys(Answers)),
       answered => [Node || {Node, {ok, _}} <- lists:sort(maps:to_list(Answers))],
@@ -49,14 +58,15 @@ count(Severity, Findings) ->
 
 %% --- asking -------------------------------------------------------------------------------------
 
-ask_all(Nodes, Deadline) ->
-    Asked = [{Node, spawn_monitor(?MODULE, tell, [Node, Nodes, Deadline])} || Node <- Nodes],
+ask_all(Nodes, Deadline, Call) ->
+    Asked = [{Node, spawn_monitor(?MODULE, tell, [Node, Nodes, Deadline, Call])}
+             || Node <- Nodes],
     maps:from_list([{Node, answer(Asker, Deadline)} || {Node, Asker} <- Asked]).
 
 %% @private
--spec tell(node(), [node()], Deadline :: integer()) -> no_return().
-tell(Node, Nodes, Deadline) ->
-    exit({told, ask(Node, Nodes, Deadline)}).
+-spec tell(node(), [node()], Deadline :: integer(), call()) -> no_return().
+tell(Node, Nodes, Deadline, Call) ->
+    exit({told, ask(Node, Nodes, Deadline, Call)}).
 
 answer({Pid, Monitor}, Deadline) ->
     receive
@@ -68,10 +78,10 @@ answer({Pid, Monitor}, Deadline) ->
             {error, timeout}
     end.
 
-ask(Node, Nodes, Deadline) ->
+ask(Node, Nodes, Deadline, Call) ->
     try
-        Clock = clock(Node, Deadline),
-        Facts = erpc:call(Node, weft_doctor_facts, gather, [Nodes], left(Deadline)),
+        Clock = clock(Node, Deadline, Call),
+        Facts = Call(Node, weft_doctor_facts, gather, [Nodes], left(Deadline)),
         {ok, Facts#{clock => Clock}}
     catch
         error:{erpc, Reason} -> {error, Reason};
@@ -80,12 +90,12 @@ ask(Node, Nodes, Deadline) ->
     end.
 
 %% How far the clock of the node is ahead of ours, and how far that may be wrong.
-clock(Node, Deadline) ->
-    lists:min([sample(Node, Deadline) || _ <- lists:seq(1, ?CLOCK_SAMPLES)]).
+clock(Node, Deadline, Call) ->
+    lists:min([sample(Node, Deadline, Call) || _ <- lists:seq(1, ?CLOCK_SAMPLES)]).
 
-sample(Node, Deadline) ->
+sample(Node, Deadline, Call) ->
     BeforeUs = erlang:system_time(microsecond),
-    ThereUs = erpc:call(Node, erlang, system_time, [microsecond], left(Deadline)),
+    ThereUs = Call(Node, erlang, system_time, [microsecond], left(Deadline)),
     AfterUs = erlang:system_time(microsecond),
     {max(0, AfterUs - BeforeUs) div 2, ThereUs - (BeforeUs + AfterUs) div 2}.
 
