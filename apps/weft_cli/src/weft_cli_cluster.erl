@@ -126,9 +126,12 @@ down([], Options) ->
 
 %% --- which cluster, which nodes ---------------------------------------------------------------
 
-%% @doc Finds the cluster that the options mean, gets ready to talk to it, and runs Fun with it.
--spec with_cluster(weft_argparse:given(), fun((weft_local:cluster()) -> weft_cli:answer())) ->
+%% @doc Finds the cluster that the options mean, gets ready to talk to it, and runs Fun with it. It
+%% is a deployment only for commands that have the option `cluster'.
+-spec with_cluster(weft_argparse:given(), fun((weft_cli_nodes:cluster()) -> weft_cli:answer())) ->
           weft_cli:answer().
+with_cluster(#{cluster := File} = Options, Fun) ->
+    weft_cli_nodes:with_deployment(File, Options, Fun);
 with_cluster(Options, Fun) ->
     case find(Options) of
         {ok, Cluster} ->
@@ -142,18 +145,22 @@ with_cluster(Options, Fun) ->
 
 %% @doc The same with nodes by their short or full names.
 -spec with_nodes(weft_argparse:given(), [string()],
-                 fun((weft_local:cluster(), [node()]) -> weft_cli:answer())) -> weft_cli:answer().
+                 fun((weft_cli_nodes:cluster(), [node()]) -> weft_cli:answer())) ->
+          weft_cli:answer().
 with_nodes(Options, Names, Fun) ->
     with_cluster(Options, fun(Cluster) -> named(Cluster, Names, Fun) end).
 
 named(#{nodes := Nodes, name := ClusterName} = Cluster, Names, Fun) ->
-    case [Name || Name <- Names, weft_local:member(Cluster, Name) =:= error] of
+    Found = [{Name, weft_cli_nodes:find(Cluster, Name)} || Name <- Names],
+    case [{Name, Why} || {Name, {error, Why}} <- Found] of
         [] ->
-            Fun(Cluster, [Node || Name <- Names, {ok, Node} <- [weft_local:member(Cluster, Name)]]);
-        [Stranger | _] ->
+            Fun(Cluster, [Node || {_, {ok, Node}} <- Found]);
+        [{Stranger, unknown} | _] ->
             Known = [weft_local_spec:short(Node) || Node <- Nodes],
             {no_node, ["no node ", Stranger, " in the cluster ", ClusterName, ": it has ",
-                       lists:join(" ", Known)]}
+                       lists:join(" ", Known)]};
+        [{Name, ambiguous} | _] ->
+            {usage, [Name, " is on several hosts: write the whole name"]}
     end.
 
 find(#{name := Name} = Options) ->

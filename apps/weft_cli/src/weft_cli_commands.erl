@@ -6,6 +6,8 @@
 -export([all/0, command/0, overview/0]).
 -export_type([command/0]).
 
+-import(weft_cli_options, [common/0, deployed/0, any_node/1]).
+
 %% A command of weft_argparse with its name. The handler is called by weft_cli with the words that
 %% are no options, and the options; it answers a weft_cli:answer().
 -type command() :: #{name := string(), arguments := [weft_argparse:argument()],
@@ -77,7 +79,7 @@ up_options() ->
 
 status() ->
     #{name => "status", handler => {weft_cli_look, status},
-      arguments => common(),
+      arguments => deployed(),
       help => "nodes, links, sessions, circuits and their resumes",
       details =>
           ["Asks every node. Links are counted against the N(N-1)/2 of a full mesh; each",
@@ -86,7 +88,13 @@ status() ->
            "the session really uses now. `resumes' counts how often sessions lost their path",
            "and went on by another, without a nodedown; `re-routes' how often that was by way",
            "of another neighbour. Groups are shown with the nodes that",
-           "each shares with others, scopes of names with how many names all nodes have."]}.
+           "each shares with others, scopes of names with how many names all nodes have.",
+           "",
+           "With --cluster it asks the nodes of a deployment, by an emulator on each host. If a",
+           "host can not be reached, it is named, and the exit code is 1. For hosts that are",
+           "reached by ssh the program ssh is needed.",
+           "",
+           "  weft status --cluster shop.deploy"]}.
 
 watch() ->
     #{name => "watch", handler => {weft_cli_watch, watch},
@@ -95,7 +103,7 @@ watch() ->
                       default => 2.0, help => "how long between two looks (default 2)"},
                     #{name => count, long => "-count", short => $n,
                       type => {integer, [{min, 1}]}, value => "COUNT",
-                      help => "end after so many looks"}] ++ common(),
+                      help => "end after so many looks"}] ++ deployed(),
       help => "status again and again, with what moves in between",
       details =>
           ["Sums of the cluster, and for each node what it sent and received per second since",
@@ -105,34 +113,37 @@ watch() ->
            "one object on a line. Ends with ctrl-C, or when the cluster is down.",
            "",
            "  weft watch --interval 0.5",
-           "  weft watch --count 10 --json > looks"]}.
+           "  weft watch --count 10 --json > looks",
+           "  weft watch --cluster shop.deploy          nodes that weft deploy has started"]}.
 
 trace() ->
     #{name => "trace", handler => {weft_cli_look, trace},
-      arguments => [#{name => a}, #{name => b}] ++ common(),
+      arguments => [#{name => a}, #{name => b}] ++ deployed(),
       help => "the way from A to B, with the round trip of each link",
       details =>
           ["Follows the circuit of the session between A and B, or the routes if there is no",
            "session yet. Times are those of the last keepalive of each link; end to end is",
            "a call from A to B, if they are connected.",
            "",
-           "  weft trace n01 n12"]}.
+           "  weft trace n01 n12",
+           "  weft trace web1 db1 --cluster shop.deploy"]}.
 
 why() ->
     #{name => "why", handler => {weft_cli_look, why},
-      arguments => [#{name => a}, #{name => b}] ++ common(),
+      arguments => [#{name => a}, #{name => b}] ++ deployed(),
       help => "why A reaches B, or not, in plain words",
       details =>
           ["Path, link, lanes, session, what waits in its queue, and the last error, as A sees",
            "it. In a shell on a node weft:why(Node) says the same, but not of how many links a",
            "circuit is: for that the command asks all nodes.",
            "",
-           "  weft why n01 n12"]}.
+           "  weft why n01 n12",
+           "  weft why web1 db1 --cluster shop.deploy"]}.
 
 doctor() ->
     #{name => "doctor", handler => {weft_cli_doctor, doctor},
       arguments => any_node("NODE@HOST of any cluster; it examines the members it knows")
-          ++ common(),
+          ++ deployed(),
       help => "what is wrong with the cluster, why it matters, what to do",
       details =>
           ["Asks every node, for 5 s at most, and checks what it says: whether it answers, its",
@@ -144,11 +155,12 @@ doctor() ->
            "",
            "The exit code is 0 if there are notes at most, 1 with a warning or an error.",
            "",
-           "Without --node a local cluster is examined. With it the command calls the node as",
-           "tools without weft do: over TCP, by the epmd on its host. Where that is not",
-           "allowed, weft_doctor:examine() in a shell of a node does the same.",
+           "A local cluster is examined, or the deployment of --cluster. With --node the command",
+           "calls that node as tools without weft do: over TCP, by the epmd on its host. Where",
+           "that is not allowed, weft_doctor:examine() in a shell of a node does the same.",
            "",
            "  weft doctor",
+           "  weft doctor --cluster shop.deploy",
            "  weft doctor --node shop@db1.example.org --cookie-file /etc/shop/cookie"]}.
 
 cut() ->
@@ -285,7 +297,7 @@ kv() ->
       arguments => [#{name => action, type => {atom, [get, put, delete, list, info, export, import,
                                                    backup]}},
                     #{name => words, nargs => list, value => "BUCKET KEY VALUE"}]
-          ++ kv_options() ++ kv_archive_options()
+          ++ weft_cli_options:kv() ++ weft_cli_options:kv_archive()
           ++ any_node("a NODE of the local cluster, or NODE@HOST of any")
           ++ common(),
       help => "keys and values of weft_kv: read, write, list, back up",
@@ -307,41 +319,6 @@ kv() ->
            "  weft kv backup /var/backups/weft --keep 7",
            "",
            "The exit code is 5 if there is no such key, and 6 if it has several values."]}.
-
-kv_options() ->
-    [#{name => context, long => "-context", type => string, value => "CONTEXT",
-       help => "of put and delete: replaces what was read with it"},
-     #{name => file, long => "-file", short => $f, type => string, value => "FILE",
-       help => "of put: the value is what is in this file"},
-     #{name => content_type, long => "-content-type", type => string, value => "TYPE",
-       help => "of put: kept with the value, for clients of HTTP"},
-     #{name => ttl_ms, long => "-ttl-ms", type => {integer, [{min, 1}]}, value => "COUNT",
-       help => "of put: the value is there for so long"},
-     #{name => out, long => "-out", short => $o, type => string, value => "FILE",
-       help => "of get: write the value to this file"},
-     #{name => encoded, long => "-encoded", type => boolean,
-       help => "%XX in KEY is the byte of that number"},
-     #{name => limit, long => "-limit", type => {integer, [{min, 1}, {max, 10000}]},
-       value => "COUNT", default => 100, help => "of list: so many keys at most (default 100)"},
-     #{name => 'after', long => "-after", type => string, value => "CURSOR",
-       help => "of list: go on where the list before has ended"}].
-
-kv_archive_options() ->
-    [#{name => bucket, long => "-bucket", type => string, value => "NAME,...",
-       help => "of export and import: these buckets only"},
-     #{name => into, long => "-into", type => string, value => "NAME",
-       help => "of import: the one bucket goes into this one"},
-     #{name => check, long => "-check", type => boolean,
-       help => "of import: only read the file, and say whether it is whole"},
-     #{name => overwrite, long => "-overwrite", type => boolean,
-       help => "of import: values of strong buckets replace those that are there"},
-     #{name => keep, long => "-keep", type => {integer, [{min, 1}]}, value => "COUNT",
-       help => "of backup: delete earlier ones but for so many"}].
-
-any_node(Help) ->
-    [#{name => node, long => "-node", type => string, value => "NODE", help => Help},
-     #{name => cookie_file, long => "-cookie-file", type => string,
-       value => "FILE", help => "with its cookie (default ~/.erlang.cookie)"}].
 
 completion() ->
     #{name => "completion", handler => {weft_cli_completion, completion},
@@ -399,7 +376,7 @@ migrate_options() ->
 profile() ->
     #{name => "profile", handler => {weft_cli_profile, profile},
       arguments => [#{name => nodes, nargs => list, value => "NODE..."} | profile_options()]
-          ++ common(),
+          ++ deployed(),
       help => "record what nodes do: schedulers, messages between them, stacks",
       details =>
           ["Records for some seconds, then writes trace.json (open it in Perfetto or speedscope),",
@@ -410,7 +387,8 @@ profile() ->
            "  weft profile n01 n02",
            "  weft profile n01 n02 n03 --seconds 2 --out profile",
            "  weft profile n01 --pids 20",
-           "  weft profile --group a"]}.
+           "  weft profile --group a",
+           "  weft profile web1 db1 --cluster shop.deploy"]}.
 
 profile_options() ->
     [#{name => seconds, long => "-seconds", type => integer, value => "COUNT",
@@ -423,13 +401,6 @@ profile_options() ->
        help => "only so many processes of each node, those that are busiest (default: all)"},
      #{name => continuous, long => "-continuous", type => boolean,
        help => "trace all of the time: nodes become slower"}].
-
-common() ->
-    [#{name => name, long => "-name", type => string, value => "NAME",
-       help => "the cluster (default: local, or the only one that is up)"},
-     #{name => dir, long => "-dir", type => string, value => "DIR",
-       help => "where clusters are (default .weft)"},
-     #{name => json, long => "-json", type => boolean, help => "answer in JSON"}].
 
 %% --- help -------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The command `weft doctor': the report of `weft_doctor'. The nodes of a local cluster are
-%% asked from here, so it does not matter whether they reach each other. Of another cluster one node
-%% is known, which asks the others.
+%% @doc The command `weft doctor': the report of `weft_doctor'. The nodes of a local cluster, and
+%% those of a deployment, are asked from here, so it does not matter whether they reach each other.
+%% Of another cluster one node is known, which asks the others.
 -module(weft_cli_doctor).
 
 -export([doctor/2]).
@@ -11,13 +11,20 @@
 
 %% @doc weft doctor.
 -spec doctor([], weft_argparse:given()) -> weft_cli:answer().
+doctor([], #{node := _, cluster := _}) ->
+    {usage, "--node is one of any cluster, --cluster the file of a deployment: give one"};
 doctor([], #{node := Name} = Options) ->
     weft_cli_node:with_node(Name, Options, fun by_node/1);
 doctor([], Options) ->
-    weft_cli_cluster:with_cluster(
-      Options, fun(#{name := Name, nodes := Nodes}) ->
-                       answer(Name, weft_doctor:report(Nodes))
-               end).
+    weft_cli_cluster:with_cluster(Options, fun by_command/1).
+
+%% A host that is lost is no finding about nodes, but nothing that may be passed over.
+by_command(#{name := Name, nodes := Nodes} = Cluster) ->
+    Lost = weft_cli_nodes:lost(Cluster),
+    Report = weft_doctor:report(Nodes, weft_cli_nodes:caller(Cluster)),
+    {Outcome, Json, Text} = answer(Name, Report),
+    {case Lost of #{lost := []} -> Outcome; #{} -> wanting end,
+     maps:merge(Json, weft_cli_nodes:lost_json(Lost)), [weft_cli_nodes:lost_text(Lost), Text]}.
 
 %% The node examines the members that it knows.
 by_node(Node) ->

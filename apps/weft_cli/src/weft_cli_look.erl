@@ -16,12 +16,16 @@ status([], Options) ->
     weft_cli_cluster:with_cluster(
       Options,
       fun(#{name := Name, dir := Dir, topology := Topology} = Cluster) ->
-              Picture = weft_local_picture:take(Cluster),
+              {Seen, Picture} = weft_cli_nodes:picture(Cluster),
               Json = Picture#{name => unicode:characters_to_binary(Name),
                               dir => unicode:characters_to_binary(Dir),
                               topology => unicode:characters_to_binary(shape(Topology))},
-              {ok, Json, status_text(Cluster, Picture)}
+              {weft_cli_nodes:outcome(Seen), maps:merge(Json, weft_cli_nodes:lost_json(Seen)),
+               [status_text(Seen, Picture), lost(Seen)]}
       end).
+
+lost(#{lost := []}) -> [];
+lost(Seen) -> [$\n, weft_cli_nodes:lost_text(Seen)].
 
 status_text(#{name := Name, topology := Topology},
             #{nodes := Nodes, links := #{used := Links, full_mesh := FullMesh},
@@ -63,10 +67,13 @@ broadcast_text(_None) ->
 
 shape(undefined) -> "none";
 shape({groups, Groups}) -> io_lib:format("groups (~ts)", [lists:join(", ", names(Groups))]);
-shape({Shape, _Options}) -> atom_to_list(Shape).
+shape({Shape, _Options}) -> atom_to_list(Shape);
+shape(Shape) -> io_lib:format("~0tp", [Shape]).
 
 names(Groups) -> [atom_to_list(Name) || Name <- lists:sort(maps:keys(Groups))].
 
+node_cells(#{node := Node, running := undefined}) ->
+    [short(Node), "not known"];
 node_cells(#{node := Node, running := false}) ->
     [short(Node), "down"];
 node_cells(#{node := Node, os_pid := OsPid, sessions := Sessions, relayed_circuits := Relays,
@@ -107,17 +114,15 @@ trace(Names, Options) ->
     weft_cli_cluster:with_nodes(
       Options, Names,
       fun(Cluster, [A, B]) ->
-              case weft_local:is_running(Cluster, A) of
-                  true ->
-                      Statuses = weft_local_picture:statuses(Cluster),
-                      traced(A, B, weft_local_picture:way(A, B, Statuses));
-                  false ->
-                      {no_node, [short(A), " is not running"]}
+              {Seen, Statuses} = weft_cli_nodes:seen(Cluster),
+              case weft_cli_nodes:absent(Seen, A) of
+                  [] -> traced(A, B, weft_local_picture:way(A, B, Statuses), Cluster);
+                  [Why | _] -> {no_node, Why}
               end
       end).
 
-traced(A, B, {ok, Hops}) ->
-    EndToEnd = case weft_local_control:call(A, {weft_trace, round_trip_us, [B]}) of
+traced(A, B, {ok, Hops}, Cluster) ->
+    EndToEnd = case weft_cli_nodes:call(Cluster, A, {weft_trace, round_trip_us, [B]}) of
                    {ok, {ok, Us}} -> Us;
                    _ -> undefined
                end,
@@ -126,7 +131,7 @@ traced(A, B, {ok, Hops}) ->
                     [short(A), short(B), plural(length(Hops), "link"), by(Hops)]),
       weft_cli_table:format([hop_cells(Number, Hop) || {Number, Hop} <- number(Hops)]
                             ++ [["", "end to end", end_to_end(EndToEnd)]])]};
-traced(A, B, {error, Reason, SoFar}) ->
+traced(A, B, {error, Reason, SoFar}, _Cluster) ->
     {failed, [io_lib:format("~ts -> ~ts: ~ts~n", [short(A), short(B), reason(Reason)]),
               [weft_cli_table:format([hop_cells(Number, Hop) || {Number, Hop} <- number(SoFar)])
                || SoFar =/= []]]}.
@@ -159,11 +164,11 @@ why(Names, Options) ->
     weft_cli_cluster:with_nodes(
       Options, Names,
       fun(Cluster, [A, B]) ->
-              Statuses = weft_local_picture:statuses(Cluster),
+              {Seen, Statuses} = weft_cli_nodes:seen(Cluster),
               Way = session_way(A, weft_local_picture:way(A, B, Statuses)),
-              case weft_local_control:call(A, {weft_status, why, [B, Way]}) of
-                  {ok, Why} -> reasons(Why, not_running(Cluster, B));
-                  {not_running, Text} -> {no_node, Text};
+              case weft_cli_nodes:call(Cluster, A, {weft_status, why, [B, Way]}) of
+                  {ok, Why} -> reasons(Why, weft_cli_nodes:absent(Seen, B));
+                  {not_running, Text} -> {no_node, hd(weft_cli_nodes:absent(Seen, A) ++ [Text])};
                   {error, Text} -> {failed, Text}
               end
       end).
@@ -176,10 +181,6 @@ session_way(From, {ok, Hops}) ->
     end;
 session_way(_From, {error, _Reason, _SoFar}) ->
     unknown.
-
-not_running(Cluster, Node) ->
-    [[short(Node), " is not running: weft restart ", short(Node)]
-     || not weft_local:is_running(Cluster, Node)].
 
 reasons(#{text := Lines} = Why, More) ->
     Text = [unicode:characters_to_binary(Line) || Line <- Lines ++ More],

@@ -1,9 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The command `weft profile': what nodes of a local cluster do for some seconds. Recording and
-%% files are those of `weft_profile'; here are only its words.
+%% @doc The command `weft profile': what nodes of a cluster do for some seconds. Recording and files
+%% are those of `weft_profile'; here are only its words. Nodes of a deployment are recorded by an
+%% emulator on the host of one of them.
 -module(weft_cli_profile).
 
 -export([profile/2]).
+
+%% Beyond the time of the recording: to begin, to end, and to fetch it.
+-define(GRACE_MS, 120000).
 
 %% @doc weft profile NODE [NODE...], weft profile --group GROUP.
 -spec profile([string()], weft_argparse:given()) -> weft_cli:answer().
@@ -23,14 +27,15 @@ profile(Names, Options) ->
               case members(Cluster, Options) of
                   {ok, Members} ->
                       run(lists:usort(Nodes ++ Members),
-                          (maps:with([seconds, pids, window_ms, every_ms], Options))#{dir => Dir});
+                          (maps:with([seconds, pids, window_ms, every_ms], Options))#{dir => Dir},
+                          recorder(Cluster));
                   Error ->
                       Error
               end
       end).
 
 members(Cluster, #{group := Group}) ->
-    #{groups := Groups} = weft_local_picture:take(Cluster),
+    {_Seen, #{groups := Groups}} = weft_cli_nodes:picture(Cluster),
     case [Members || #{name := Name, members := Members} <- Groups,
                      Name =:= unicode:characters_to_binary(Group)] of
         [Members] ->
@@ -45,8 +50,30 @@ members(Cluster, #{group := Group}) ->
 members(_Cluster, _NoGroup) ->
     {ok, []}.
 
-run(Nodes, Options) ->
-    case weft_profile:run(Nodes, Options) of
+recorder(#{reach := Reach} = Cluster) ->
+    #{nodes := All, unknown := Unknown} = weft_cli_nodes:lost(Cluster),
+    fun(Nodes, Options) ->
+            case [Node || Node <- All -- Unknown, lists:member(Node, Nodes)] of
+                [Node | _] -> recorded(Node, Nodes, Options, Reach);
+                [] -> {error, "the hosts of these nodes can not be reached"}
+            end
+    end;
+recorder(_Local) ->
+    fun weft_profile:record/2.
+
+recorded(Node, Nodes, Options, Reach) ->
+    _ = application:load(weft_profile),
+    {ok, Modules} = application:get_key(weft_profile, modules),
+    Given = Options#{code => weft_profile_collect:code()},
+    TimeoutMs = 1000 * max(0, maps:get(seconds, Options, 0)) + ?GRACE_MS,
+    case weft_deploy_reach:beside(Node, Modules, {weft_profile, record, [Nodes, Given]}, TimeoutMs,
+                                  Reach) of
+        {ok, Recorded} -> Recorded;
+        {error, Text} -> {error, Text}
+    end.
+
+run(Nodes, Options, Record) ->
+    case weft_profile:run(Nodes, Options, Record) of
         {ok, Result} -> answer(Result);
         {error, Text} -> {failed, Text}
     end.

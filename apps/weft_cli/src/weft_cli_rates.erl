@@ -12,8 +12,8 @@
 
 %% Per second; `resumes' is how many there were, `queued_bytes' what waits in links. What arrived is
 %% acknowledged some time later, so at rest `unacked_bytes' is not 0. `undefined': there is no look
-%% before in which the node ran.
--type row() :: #{node := node(), running := boolean(),
+%% before in which the node ran. Of one on a host that is lost it is not known whether it runs.
+-type row() :: #{node := node(), running := boolean() | undefined,
                  bytes_out_per_s => rate(), bytes_in_per_s => rate(), relayed_per_s => rate(),
                  resumes => non_neg_integer() | undefined,
                  queued_bytes => non_neg_integer(), unacked_bytes => non_neg_integer()}.

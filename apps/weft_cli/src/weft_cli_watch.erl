@@ -8,8 +8,8 @@
 -import(weft_cli_table, [plural/2, bytes/1]).
 -import(weft_local_spec, [short/1]).
 
-%% Lines of a look that are no nodes: the head, an empty line, the titles, the sum, and the line
-%% with the cursor.
+%% Lines of a look that are no nodes, and no hosts that are lost: the head, an empty line, the
+%% titles, the sum, and the line with the cursor.
 -define(OTHER_LINES, 5).
 
 %% @doc weft watch.
@@ -22,23 +22,30 @@ watch([], #{interval := IntervalS} = Options) ->
                             #{show => Show, interval_ms => round(IntervalS * 1000)})
                end).
 
-%% Up is what it is to other commands, too: nodes may all be down, and be started again.
-look(#{name := Name, nodes := Nodes} = Cluster, Before, Left, How) ->
-    case lists:any(fun(Member) -> weft_local:is_running(Cluster, Member) end, [epmd | Nodes]) of
-        true -> seen(Cluster, Before, Left, How);
+look(#{name := Name} = Cluster, Before, Left, How) ->
+    BegunMs = erlang:monotonic_time(millisecond),
+    {Seen, Statuses} = weft_cli_nodes:seen(Cluster),
+    case map_size(Statuses) > 0 orelse weft_cli_nodes:is_up(Seen) of
+        true -> seen(Seen, Before, Statuses, Left, How#{begun_ms => BegunMs});
         false -> {not_up, ["the cluster ", Name, " is down"]}
     end.
 
-seen(Cluster, Before, Left, #{show := Show, interval_ms := IntervalMs} = How) ->
-    BegunMs = erlang:monotonic_time(millisecond),
-    Statuses = weft_local_picture:statuses(Cluster),
-    Rows = weft_cli_rates:rows(maps:get(nodes, Cluster), Before, Statuses),
+seen(#{cluster := Cluster, nodes := Nodes} = Seen, Before, Statuses, Left,
+     #{show := Show, interval_ms := IntervalMs, begun_ms := BegunMs} = How) ->
+    Rows = known(weft_cli_rates:rows(Nodes, Before, Statuses), Seen),
     %% Whoever reads may have seen enough, and has closed the pipe.
-    try Show(Cluster, weft_local_picture:of_statuses(Cluster, Statuses), Rows) of
+    try Show(Seen, weft_local_picture:of_statuses(Seen, Statuses), Rows) of
         ok -> again(Cluster, Statuses, left(Left), How, BegunMs + IntervalMs)
     catch
         error:terminated -> shown
     end.
+
+%% Of a node on a lost host it is not known whether it runs.
+known(Rows, #{unknown := Unknown}) ->
+    [case lists:member(Node, Unknown) of
+         true -> Row#{running := undefined};
+         false -> Row
+     end || #{node := Node} = Row <- Rows].
 
 left(infinity) -> infinity;
 left(Count) -> Count - 1.
@@ -74,20 +81,23 @@ show(_Options) ->
 over(Text) ->
     ["\e[H", string:replace(Text, "\n", "\e[K\n", all), "\e[J"].
 
-json(#{name := Name}, #{links := Links, tcp_connections := Connections, sessions := Sessions,
-                        circuits := Circuits, resumes := Resumes}, Rows) ->
-    #{name => unicode:characters_to_binary(Name),
-      time => list_to_binary(calendar:system_time_to_rfc3339(erlang:system_time(second))),
-      nodes_up => length(up(Rows)), links => Links, tcp_connections => Connections,
-      sessions => Sessions, circuits => length(Circuits), resumes => Resumes, nodes => Rows,
-      all => weft_cli_rates:sum(Rows)}.
+json(#{name := Name} = Seen, #{links := Links, tcp_connections := Connections,
+                               sessions := Sessions, circuits := Circuits, resumes := Resumes},
+     Rows) ->
+    (weft_cli_nodes:lost_json(Seen))
+        #{name => unicode:characters_to_binary(Name),
+          time => list_to_binary(calendar:system_time_to_rfc3339(erlang:system_time(second))),
+          nodes_up => length(up(Rows)), links => Links, tcp_connections => Connections,
+          sessions => Sessions, circuits => length(Circuits), resumes => Resumes, nodes => Rows,
+          all => weft_cli_rates:sum(Rows)}.
 
 %% @doc One look in at most so many lines.
--spec text(weft_local:cluster(), weft_local_picture:picture(), [weft_cli_rates:row()],
+-spec text(weft_cli_nodes:seen(), weft_local_picture:picture(), [weft_cli_rates:row()],
            Height :: pos_integer() | infinity) -> unicode:chardata().
-text(#{name := Name}, #{links := #{used := Links}, sessions := Sessions, circuits := Circuits,
-                        resumes := Resumes}, Rows, Height) ->
-    {Shown, More} = fitting(Rows, Height),
+text(#{name := Name, lost := Lost} = Seen,
+     #{links := #{used := Links}, sessions := Sessions, circuits := Circuits, resumes := Resumes},
+     Rows, Height) ->
+    {Shown, More} = fitting(Rows, Height, ?OTHER_LINES + length(Lost)),
     [io_lib:format("~ts at ~ts: ~b of ~ts up, ~ts, ~ts, ~ts among them, ~ts~n~n",
                    [Name, now_text(), length(up(Rows)), plural(length(Rows), "node"),
                     plural(Links, "link"), plural(Sessions, "session"),
@@ -97,17 +107,20 @@ text(#{name := Name}, #{links := #{used := Links}, sessions := Sessions, circuit
        ++ [cells(short(Node), Row) || #{node := Node} = Row <- Shown]
        ++ [cells(io_lib:format("and ~b more", [length(More)]), weft_cli_rates:sum(More))
            || More =/= []]
-       ++ [cells("all", weft_cli_rates:sum(Rows))])].
+       ++ [cells("all", weft_cli_rates:sum(Rows))]),
+     weft_cli_nodes:lost_text(Seen)].
 
 up(Rows) -> [Row || #{running := true} = Row <- Rows].
 
-fitting(Rows, infinity) ->
+fitting(Rows, infinity, _Others) ->
     {Rows, []};
-fitting(Rows, Height) when length(Rows) =< Height - ?OTHER_LINES ->
+fitting(Rows, Height, Others) when length(Rows) =< Height - Others ->
     {Rows, []};
-fitting(Rows, Height) ->
-    lists:split(min(length(Rows), max(1, Height - ?OTHER_LINES - 1)), Rows).
+fitting(Rows, Height, Others) ->
+    lists:split(min(length(Rows), max(1, Height - Others - 1)), Rows).
 
+cells(Title, #{running := undefined}) ->
+    [Title, "not known"];
 cells(Title, #{running := false}) ->
     [Title, "down"];
 cells(Title, #{bytes_out_per_s := Out, bytes_in_per_s := In, relayed_per_s := Relayed,

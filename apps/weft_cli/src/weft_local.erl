@@ -8,7 +8,7 @@
 -module(weft_local).
 
 -export([up/3, find/2, down/1, kill/2, restart/2, cut/3, heal/1, heal/3,
-         is_running/2, running/1, member/2]).
+         is_running/2, running/1]).
 -export_type([cluster/0, progress/0]).
 
 -type cluster() :: #{name := string(), dir := file:filename(), id := string(), cookie := atom(),
@@ -246,15 +246,6 @@ is_running(Cluster, Member) ->
 -spec running(cluster()) -> [node()].
 running(#{nodes := Nodes} = Cluster) ->
     [Node || Node <- Nodes, is_running(Cluster, Node)].
-
-%% @doc The node of the cluster that a user calls by that name, short or full.
--spec member(cluster(), string()) -> {ok, node()} | error.
-member(#{nodes := Nodes}, Name) ->
-    case [Node || Node <- Nodes,
-                  Name =:= weft_local_spec:short(Node) orelse Name =:= atom_to_list(Node)] of
-        [Node] -> {ok, Node};
-        [] -> error
-    end.
 
 process(#{epmd_port := Port} = Cluster, epmd) ->
     process(Cluster, "epmd", ["-port", integer_to_list(Port)]);

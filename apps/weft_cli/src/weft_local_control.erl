@@ -7,7 +7,7 @@
 %% Calls of a node that is gone fail at once, of one that hangs after a timeout.
 -module(weft_local_control).
 
--export([connect/1, connect/2, disconnect/0, call/2, call/3, all/2]).
+-export([connect/1, connect/2, disconnect/0, call/2, call/3, call/4, all/2, all/3]).
 -export_type([result/0]).
 
 -type result() :: {ok, term()} | {not_running | error, iolist()}.
@@ -65,8 +65,13 @@ call(Node, Function) ->
 
 %% @doc The same with a timeout.
 -spec call(node(), mfa_(), timeout()) -> result().
-call(Node, {M, F, A}, TimeoutMs) ->
-    try {ok, erpc:call(Node, M, F, A, TimeoutMs)}
+call(Node, Function, TimeoutMs) ->
+    call(Node, Function, TimeoutMs, fun erpc:call/5).
+
+%% @doc The same by another way to nodes, which answers and fails as `erpc:call/5' does.
+-spec call(node(), mfa_(), timeout(), weft_doctor:call()) -> result().
+call(Node, {M, F, A}, TimeoutMs, Call) ->
+    try {ok, Call(Node, M, F, A, TimeoutMs)}
     catch Class:Reason -> failed(Node, Class, Reason)
     end.
 
@@ -78,6 +83,12 @@ all(Nodes, {M, F, A}) ->
                 {ok, Value} -> {ok, Value};
                 {Class, Reason} -> failed(Node, Class, Reason)
             end} || {Node, Result} <- lists:zip(Nodes, Results)].
+
+%% @doc The same by another way to nodes.
+-spec all([node()], mfa_(), weft_doctor:call()) -> [{node(), result()}].
+all(Nodes, Function, Call) ->
+    Ask = fun(Node) -> call(Node, Function, ?TIMEOUT_MS, Call) end,
+    lists:zip(Nodes, weft_deploy_parallel:map(length(Nodes), Ask, Nodes)).
 
 failed(Node, error, {erpc, noconnection}) ->
     {not_running, io_lib:format("~ts does not answer: it is not running", [Node])};

@@ -1,12 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc One picture of a whole local cluster, put together from what each node says of itself
+%% @doc One picture of a whole cluster, put together from what each node says of itself
 %% (`weft_status'): who runs, which links there are, which sessions, and by which ways they go.
+%% Pure.
 %%
 %% The nodes are asked at the same time, not at the same instant: while sessions look for a new way
 %% the picture may show halves. Its terms are ready for `weft_json'.
 -module(weft_local_picture).
 
--export([take/1, statuses/1, of_statuses/2, way/3]).
+-export([of_statuses/2, way/3]).
 -export_type([picture/0, statuses/0, circuit/0, group/0, scope/0]).
 
 -type statuses() :: #{node() => weft_status:status()}.
@@ -38,28 +39,16 @@
 %% `broadcast': the counts of all nodes together, see `weft_broadcast:info/0'; links are counted at
 %% both ends.
 
-%% @doc Asks all nodes of the cluster that run.
--spec take(weft_local:cluster()) -> picture().
-take(Cluster) ->
-    of_statuses(Cluster, statuses(Cluster)).
-
-%% @doc What each node that runs, and answers, says.
--spec statuses(weft_local:cluster()) -> statuses().
-statuses(Cluster) ->
-    Running = weft_local:running(Cluster),
-    maps:from_list([{Node, Status} || {Node, {ok, Status}}
-                                          <- weft_local_control:all(Running, {weft, status, []})]).
-
 %% @doc The picture that these answers give.
--spec of_statuses(weft_local:cluster(), statuses()) -> picture().
-of_statuses(#{nodes := Nodes}, Statuses) ->
+-spec of_statuses(#{nodes := [node()], unknown := [node()], _ => _}, statuses()) -> picture().
+of_statuses(#{nodes := Nodes, unknown := Unknown}, Statuses) ->
     FullMesh = length(Nodes) * (length(Nodes) - 1) div 2,
     Links = links(Nodes, Statuses),
     Sessions = [session(Node, Session, Statuses)
                 || {Node, #{sessions := Sessions}} <- lists:sort(maps:to_list(Statuses)),
                    #{node := Peer} = Session <- Sessions, begins(Node, Session, Statuses),
                    lists:member(Peer, Nodes)],
-    #{nodes => [node_row(Node, Nodes, Statuses) || Node <- Nodes],
+    #{nodes => [node_row(Node, Nodes, Unknown, Statuses) || Node <- Nodes],
       links => #{used => length([up || Lanes <- Links, Lanes > 0]), full_mesh => FullMesh},
       tcp_connections => #{used => lists:sum(Links), full_mesh => FullMesh},
       sessions => length(Sessions),
@@ -136,7 +125,7 @@ links(Nodes, Statuses) ->
     maps:values(Pairs).
 
 %% What is no node of the cluster (the command itself, for one) is left out.
-node_row(Node, Nodes, Statuses) ->
+node_row(Node, Nodes, Unknown, Statuses) ->
     case Statuses of
         #{Node := #{os_pid := OsPid, uptime_ms := UptimeMs, links := AllLinks, names := Names,
                     sessions := Sessions, cuts := Cuts, routes := Routes} = Status} ->
@@ -153,7 +142,10 @@ node_row(Node, Nodes, Statuses) ->
               relayed_circuits => length(Relayed) div 2,
               relayed_bytes => lists:sum([Bytes || #{relayed_bytes := Bytes} <- Links])};
         #{} ->
-            #{node => Node, running => false}
+            #{node => Node, running => case lists:member(Node, Unknown) of
+                                           true -> undefined;
+                                           false -> false
+                                       end}
     end.
 
 link_row(#{last_error := LastError} = Link) ->

@@ -12,7 +12,7 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([deploy_as_the_guide_says/1, status_counts_connections/1, status_counts_broadcasts/1,
+-export([status_counts_connections/1, status_counts_broadcasts/1,
          status_shows_groups_and_names/1, eval_on_one_and_on_all/1,
          eval_reports_what_is_wrong/1, path_adds_code/1, trace_follows_the_session/1,
          why_in_plain_words/1, doctor_finds_nothing/1, doctor_finds_a_cut_and_a_dead_node/1,
@@ -45,8 +45,8 @@ all() ->
      directory_that_can_not_be, second_up_is_refused, why_follows_the_session,
      cluster_from_a_file, tls_cluster, servers_and_clients]
         ++ [visible_circuits || os:getenv("FULL") =/= false]
-        ++ [profile_records_nodes, deploy_as_the_guide_says, help_teaches, no_cluster,
-            paper_without_bench, paper_knows_figures, down_leaves_nothing].
+        ++ [profile_records_nodes, help_teaches, no_cluster, paper_without_bench,
+            paper_knows_figures, down_leaves_nothing].
 
 init_per_suite(Config) ->
     Dir = ?config(priv_dir, Config),
@@ -572,35 +572,6 @@ down_leaves_nothing(Config) ->
     ?assertMatch(#{stopped := [_, _, _, _]}, json(["down"], Config)),
     ?assertEqual([], [Pid || Pid <- Pids, exists(Pid)]),
     ?assertMatch({3, _}, run(["down"], Config)).
-
-%% The commands of docs/guide/deploy.md, as they are written there; only the port is a free one.
-%% With FULL=1 also those again that it has more than once, and those that start all nodes anew,
-%% which weft_deploy_SUITE usually shows.
-deploy_as_the_guide_says(Config) ->
-    [File | _] = weft_guide:page("deploy.md", "erlang terms deploy"),
-    Dir = filename:join(?config(priv_dir, Config), "deployment"),
-    ok = filelib:ensure_path(Dir),
-    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    ok = file:write_file(filename:join(Dir, "shop.deploy"),
-                         string:replace(File, "4390", integer_to_list(Port))),
-    All = [Line || Script <- weft_guide:page("deploy.md", "sh"),
-                   "weft deploy " ++ _ = Line <- string:lexemes(Script, "\n")],
-    Back = lists:reverse(All),
-    Lines = case os:getenv("FULL") of
-                false -> [Line || Line <- lists:reverse(Back -- (Back -- lists:usort(Back))),
-                                  re:run(Line, "upgrade|rollback") =:= nomatch];
-                _ -> All
-            end,
-    ?assert(length(Lines) >= 10),
-    try
-        [?assertMatch({_, {0, _}}, {Line, weft_cli_emulator:line(Dir, Line, Config)})
-         || Line <- Lines]
-    after
-        weft_cli_emulator:line(Dir, "weft deploy down shop.deploy", Config)
-    end,
-    ?assertEqual([], filelib:wildcard(Dir ++ "/.weft/deploy/shop/host/nodes/*")).
 
 %% --- helpers ----------------------------------------------------------------------------------
 

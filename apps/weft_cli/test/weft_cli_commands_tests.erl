@@ -41,6 +41,8 @@ so_many_words_are_taken_test_() ->
                               {["trace", "a", "b"], ok}, {["heal"], ok}, {["heal", "a", "b"], ok},
                               {["kill"], error}, {["doctor"], ok}, {["doctor", "a"], error},
                               {["watch"], ok}, {["watch", "-i", "1", "--count", "2"], ok},
+                              {["watch", "--cluster", "x"], ok}, {["kill", "a", "--cluster", "x"],
+                                                                  error},
                               {["watch", "--count", "0"], error}, {["watch", "-i", "0"], error},
                               {["kv"], error}, {["kv", "get", "a", "b"], ok},
                               {["kv", "gut"], error},

@@ -65,11 +65,13 @@ sums_leave_out_what_is_unknown_test() ->
 
 %% --- what is shown ------------------------------------------------------------------------------
 
-look(Count, Height) ->
+look(Count, Height) -> look(Count, Height, []).
+
+look(Count, Height, Lost) ->
     Nodes = [list_to_atom("n" ++ integer_to_list(N) ++ "@h") || N <- lists:seq(1, Count)],
     Picture = #{links => #{used => 1}, sessions => 2, circuits => [], resumes => 3},
     Rows = weft_cli_rates:rows(Nodes, #{}, maps:from_list([{N, status(1, 1, 1)} || N <- Nodes])),
-    Text = weft_cli_watch:text(#{name => "x"}, Picture, Rows, Height),
+    Text = weft_cli_watch:text(#{name => "x", lost => Lost}, Picture, Rows, Height),
     string:split(string:trim(unicode:characters_to_list(Text)), "\n", all).
 
 every_node_has_a_line_test() ->
@@ -82,3 +84,16 @@ look_fits_the_terminal_test() ->
     ?assertEqual(9, length(look(5, 10))),
     ?assertMatch([_, "", "node" ++ _, "n1 " ++ _, _, _, _, "and 2 more " ++ _, "all " ++ _],
                  look(6, 10)).
+
+hosts_that_are_lost_have_a_line_each_test() ->
+    Lost = [{"a", "no route"}, {"b", "refused"}],
+    ?assertMatch([_, "", "node" ++ _, "n1 " ++ _, "all " ++ _, "a can not be reached: no route",
+                  "b can not be reached: refused"], look(1, 10, Lost)),
+    ?assertEqual(9, length(look(30, 10, Lost))).
+
+what_is_on_a_lost_host_is_not_known_test() ->
+    #{nodes := Nodes} = weft_local_picture:of_statuses(#{nodes => [?A, ?B], unknown => [?B]}, #{}),
+    ?assertEqual([#{node => ?A, running => false}, #{node => ?B, running => undefined}], Nodes),
+    Picture = #{links => #{used => 0}, sessions => 0, circuits => [], resumes => 0},
+    Text = weft_cli_watch:text(#{name => "x", lost => []}, Picture, Nodes, infinity),
+    ?assertMatch({match, _}, re:run(Text, "0 of 2 nodes up.*\na +down\nb +not known\n", [dotall])).

@@ -9,7 +9,7 @@
 -module(weft_deploy).
 
 -export([plan/2, apply/2, scale/3, status/2, upgrade/2, rollback/3, drain/3, down/2,
-         export/3]).
+         export/3, reach/3]).
 -export_type([options/0, answer/0]).
 
 -type options() :: #{root => string(), progress => weft_deploy_session:progress(),
@@ -174,6 +174,20 @@ status(File, Options) ->
              IsWhole = lists:all(fun(#{state := State}) -> State =:= up end, Rows),
              {case IsWhole of true -> ok; false -> wanting end,
               weft_deploy_text:status_json(Rows, Seen), weft_deploy_text:status(Rows, Seen)}
+         end).
+
+%% @doc Fun is called with a way to the nodes (`weft_deploy_reach'), and its answer is the answer.
+%% `not_up': none of them runs.
+-spec reach(File :: string(), options(), fun((weft_deploy_reach:reach()) -> Answer)) ->
+          Answer | {failed | usage | not_up, unicode:chardata()}.
+reach(File, Options, Fun) ->
+    with(File, Options, unlocked,
+         fun(Session) ->
+             case weft_deploy_reach:open(Session) of
+                 {ok, Reach} -> try Fun(Reach) after weft_deploy_reach:close(Reach) end;
+                 {none, Text} -> {not_up, Text};
+                 {error, Text} -> {failed, Text}
+             end
          end).
 
 %% @doc Stops all nodes of the deployment, and nothing else. Releases and logs stay on the hosts,

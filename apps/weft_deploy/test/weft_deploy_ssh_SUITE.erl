@@ -13,7 +13,7 @@
 -include_lib("public_key/include/public_key.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
--export([up_and_the_second_time_nothing/1, an_unknown_host_key_is_refused/1,
+-export([up_and_the_second_time_nothing/1, nodes_are_looked_at/1, an_unknown_host_key_is_refused/1,
          a_script_that_takes_too_long_is_ended/1,
          upgraded_by_one_command/1, the_benchmark_measures_between_them/1,
          a_load_is_on_several_hosts/1, an_interrupted_load_leaves_nothing/1,
@@ -27,7 +27,7 @@ suite() -> [{timetrap, {minutes, 20}}].
 
 %% Each case goes on with what the one before has left.
 all() ->
-    [up_and_the_second_time_nothing, an_unknown_host_key_is_refused,
+    [up_and_the_second_time_nothing, nodes_are_looked_at, an_unknown_host_key_is_refused,
      a_script_that_takes_too_long_is_ended]
         ++ [Case || Case <- [upgraded_by_one_command, the_benchmark_measures_between_them,
                              a_load_is_on_several_hosts, an_interrupted_load_leaves_nothing,
@@ -62,6 +62,7 @@ prepared(Config) ->
            {keys, filename:join(Dir, "keys")}, {root, filename:join(Dir, "weft")},
            {dir, "/tmp/weft-deploy-" ++ Mark} | Config],
     keys(All),
+    command(Dir ++ "/bin"),
     certificate(All),
     network(All),
     [start_host(N, All) || N <- lists:seq(1, Count)],
@@ -211,6 +212,24 @@ up_and_the_second_time_nothing(Config) ->
                || Host <- ?config(hosts, Config)],
     ?assertEqual([count() div length(PerHost)], lists:usort(PerHost)).
 
+%% From here, which has neither their cookie nor their certificate. Nothing is left on the hosts.
+nodes_are_looked_at(Config) ->
+    Up = io_lib:format("~b of ~b nodes up, topology full_mesh", [count(), count()]),
+    [?assertMatch({_, {match, _}}, {Words, re:run(weft(Words, Config), Said, [multiline])})
+     || {Words, Said} <- [{"status", [Up, "(.*\n)*web1 +[0-9]+ .* web2(.*\n)*0$"]},
+                          {"why web1 web2", "Path: direct(.*\n)*0$"},
+                          {"doctor", io_lib:format("^shop: ~b nodes examined", [count()])}]],
+    [weft_test_nodes:until(fun() -> length(string:split(beams(N, Config), "beam", all))
+                                        =:= count() div length(?config(hosts, Config)) + 1
+                           end) || N <- [1, 2]].
+
+%% What the command says, and its exit code.
+weft(Words, Config) -> sh("~ts; echo $?", [weft_line(Words, Config)]).
+
+weft_line(Words, Config) ->
+    io_lib:format("~ts/bin/weft ~ts --cluster ~ts --dir ~ts 2>&1",
+                  [?config(priv_dir, Config), Words, ?config(file, Config), ?config(root, Config)]).
+
 an_unknown_host_key_is_refused(Config) ->
     Known = filename:join(?config(keys, Config), "known_hosts"),
     {ok, Right} = file:read_file(Known),
@@ -332,8 +351,13 @@ a_host_that_can_not_have_a_load_is_named(Config) ->
                                     "^10.99.77.1: .*there is no program /no/erl")),
     nothing_is_left(Config).
 
-%% All that runs on the first host is killed while one node more is started on each host.
+%% All that runs on the first host is killed while one node more is started on each host, and while
+%% somebody looks.
 a_host_that_dies_is_told_and_the_rest_goes_on(Config) ->
+    Line = lists:flatten(["exec ", weft_line("watch --interval 0.5", Config)]),
+    Watch = open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", Line]}, binary]),
+    {os_pid, Watching} = erlang:port_info(Watch, os_pid),
+    said(Watch, "\nweb1 +[0-9]", <<>>),
     Hosts = length(?config(hosts, Config)),
     New = "web" ++ integer_to_list(count() + 1) ++ "@10.99.77.1",
     Started = filename:join([?config(priv_dir, Config), "host1", "nodes", New, "pid"]),
@@ -347,11 +371,26 @@ a_host_that_dies_is_told_and_the_rest_goes_on(Config) ->
     ?assertEqual(Hosts - 1, length(Others)),
     ?assertEqual([list_to_binary(New)], [What || #{what := What} <- Failed]),
     {wanting, #{start := [], lost := [#{what := <<"10.99.77.1">>}]}, _} = run(plan, Config),
+    said(Watch, "\n10.99.77.1 can not be reached: the connection to it was lost", <<>>),
+    "" = sh("kill ~b", [Watching]),
+    Status = weft("status", Config),
+    [?assertMatch({_, {match, _}}, {Said, re:run(Status, Said)})
+     || Said <- ["\nweb1 +not known\n", "\nweb[0-9]+ +[0-9]+ ",
+                 "\n10.99.77.1 can not be reached: ssh: .*\n1\n$"]],
     serve(1, Config),
     weft_test_nodes:until(fun() -> listens("10.99.77.1") end),
     {ok, #{started := Again, failed := []}, _} = run(apply, Config),
     ?assertEqual(count() div Hosts + 1, length(Again)),
     ?assertMatch({ok, #{started := [], stopped := [], failed := []}, _}, run(apply, Config)).
+
+said(Watch, Text, Before) ->
+    case re:run(Before, Text) of
+        {match, _} -> ok;
+        nomatch ->
+            receive {Watch, {data, Data}} -> said(Watch, Text, <<Before/binary, Data/binary>>)
+            after 60000 -> ct:fail({not_said, Text, Before})
+            end
+    end.
 
 down_leaves_nothing(Config) ->
     {ok, #{stopped := Stopped, failed := []}, _} = run(down, Config),
@@ -387,7 +426,6 @@ the_guide_from_a_release_to_three_hosts(Config) ->
          ok = file:write_file(filename:join(Dir, Name), other_words(Text, Others))
      end || {Name, Text} <- [{File, Deployment} | Shop]],
     repository(Dir ++ "/repository"),
-    command(Dir ++ "/bin"),
     Place = {Dir, [{"PATH", Dir ++ "/bin:" ++ os:getenv("PATH")}, {"HOME", Dir}]},
     Run = fun(Script) ->
               weft_guide:run(other_words(Script, Others), Place, #{epmd => #{port => 4369}})

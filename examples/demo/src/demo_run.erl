@@ -180,7 +180,7 @@ poll(#run{cluster = #{nodes := Nodes}} = Run0) ->
              samples = [Sample | Run1#run.samples]}.
 
 look(#run{cluster = #{carrier := weft} = Cluster} = Run) ->
-    Picture = weft_local_picture:take(Cluster),
+    {_Seen, Picture} = weft_cli_nodes:picture(Cluster),
     reroutes(Run#run{picture = Picture}, Run#run.picture =:= undefined);
 look(Run) ->
     Run.
