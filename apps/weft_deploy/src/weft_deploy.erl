@@ -171,7 +171,8 @@ status(File, Options) ->
     with(File, Options, unlocked,
          fun(#{seen := Seen} = Session) ->
              Rows = weft_deploy_text:rows(weft_deploy_session:desired(Session), Seen),
-             IsWhole = lists:all(fun(#{state := State}) -> State =:= up end, Rows),
+             IsWhole = lists:all(fun(#{state := State}) -> State =:= up end, Rows)
+                 andalso lists:all(fun(Host) -> element(1, Host) =:= ok end, maps:values(Seen)),
              {case IsWhole of true -> ok; false -> wanting end,
               weft_deploy_text:status_json(Rows, Seen), weft_deploy_text:status(Rows, Seen)}
          end).

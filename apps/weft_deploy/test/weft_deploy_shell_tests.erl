@@ -343,6 +343,9 @@ the_directory_of_another_deployment_is_left_alone() ->
     {wanting, #{lost := [#{why := Why}], forget := []}, _} = weft_deploy:plan(File,
                                                                               #{root => Dir}),
     ?assertMatch({match, _}, re:run(Why, "of the deployment other")),
+    %% No node of this one is known.
+    ?assertMatch({wanting, #{nodes := [], lost := [_]}, _},
+                 weft_deploy:status(File, #{root => Dir})),
     {wanting, _, _} = weft_deploy:down(File, #{root => Dir, purge => true}),
     ?assert(filelib:is_file(Host ++ "/nodes/n1@h/id")),
     ok = file:del_dir_r(Dir).
