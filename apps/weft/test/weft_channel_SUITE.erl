@@ -12,8 +12,9 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([order_without_a_key/1, order_by_key/1, unknown_things_are_named/1, calls_and_casts/1,
-         fan_out/1, acknowledged_fan_out/1, large_messages_keep_their_place/1, compressed/1,
-         exactly_once_over_breaks/1, over_a_gateway/1, slow_receiver/1,
+         fan_out/1, acknowledged_fan_out/1, large_messages_keep_their_place/1,
+         refused_chunks_are_no_message/1, compressed/1, exactly_once_over_breaks/1,
+         over_a_gateway/1, slow_receiver/1,
          policies_when_nothing_moves/1, monotonic/1, acknowledged/1, acknowledged_here/1,
          acknowledged_across_deaths/1, causal_order/1, causal_and_death/1, idle_streams_close/1,
          stock_node/1, application_that_starts_later/1, node_down/1, hostile_payloads/1,
@@ -43,7 +44,8 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     [order_without_a_key, order_by_key, unknown_things_are_named, calls_and_casts, fan_out,
-     acknowledged_fan_out, large_messages_keep_their_place, compressed, exactly_once_over_breaks,
+     acknowledged_fan_out, large_messages_keep_their_place, refused_chunks_are_no_message,
+     compressed, exactly_once_over_breaks,
      over_a_gateway, slow_receiver, policies_when_nothing_moves, monotonic, acknowledged,
      acknowledged_here, acknowledged_across_deaths, causal_order, causal_and_death,
      idle_streams_close, stock_node, application_that_starts_later, node_down, hostile_payloads,
@@ -189,6 +191,16 @@ large_messages_keep_their_place(Config) ->
     ?assertEqual(lists:sort(Expected), lists:sort(Got)),
     [?assertEqual(Digests, [D || D <- Got, lists:member(D, Digests)])
      || Digests <- lists:sublist(Sent, 2)].
+
+%% The other node refuses a stream for chunks, as one that is just stopping its application. What
+%% was announced on another stream is lost with that, and the next message finds new ones.
+refused_chunks_are_no_message(Config) ->
+    [A, B] = cluster([a, b], Config),
+    ok = call(B, ?T, refuse_chunks, [1]),
+    Large = binary:copy(<<7>>, 1000000),
+    ok = call(A, weft, send, [{keeper, name(B)}, Large,
+                              #{channel => wide, ack => #{retries => 9, timeout_ms => 500}}]),
+    ?assertEqual([Large], call(B, ?T, received, [keeper])).
 
 compressed(Config) ->
     [A, B, _] = shared(Config),

@@ -6,7 +6,7 @@
 
 -export([start/1, keeper/1, received/1, count/1, stop/1, send_numbered/5, wait_numbered/1, many/3,
          numbers/1, send_large/2, digests/1, start_server/1, memory/0, fill/4, relay/4,
-         attach_telemetry/1,
+         attach_telemetry/1, refuse_chunks/1, accept/5,
          hold/1, go_on/1, inject/3]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
@@ -59,6 +59,26 @@ hold(Keeper) -> Keeper ! hold.
 
 -spec go_on(atom()) -> go_on.
 go_on(Keeper) -> Keeper ! go_on.
+
+%% --- a node that is stopping its channels -----------------------------------------------------
+
+%% @doc So many streams for chunks are refused from now on.
+-spec refuse_chunks(pos_integer()) -> ok.
+refuse_chunks(Count) ->
+    Left = counters:new(1, []),
+    ok = counters:add(Left, 1, Count),
+    ok = persistent_term:put(?MODULE, Left),
+    weft_sessions:accept_channels(?MODULE).
+
+%% @doc As `weft_channel_receiver:accept/5'.
+-spec accept(weft_sessions:id(), binary(), weft_stream:path(), binary(), byte()) ->
+          {ok, pid()} | {error, {shutdown, taken} | refused}.
+accept(Id, Peer, Path, Channel, Partition) ->
+    Left = persistent_term:get(?MODULE),
+    case weft_channels:is_stripe(Partition) andalso counters:get(Left, 1) > 0 of
+        true -> counters:sub(Left, 1, 1), {error, refused};
+        false -> weft_channel_receiver:accept(Id, Peer, Path, Channel, Partition)
+    end.
 
 %% --- senders ----------------------------------------------------------------------------------
 

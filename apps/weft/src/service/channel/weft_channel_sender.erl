@@ -197,8 +197,12 @@ outcome(ok, Sender) ->
     next(Sender);
 outcome(connected, Sender) ->
     next(Sender#sender{state = up});
-outcome({failed, refused}, #sender{stream = Stream} = Sender) ->
-    next(Sender#sender{state = plain, stream = weft_stream:close(Stream)});
+%% Chunks can not go by the distribution. Whoever has announced their message begins anew.
+outcome({failed, refused}, #sender{stream = Stream, key = {_, _, Partition}} = Sender) ->
+    case weft_channels:is_stripe(Partition) of
+        true -> ended(nodedown, Sender);
+        false -> next(Sender#sender{state = plain, stream = weft_stream:close(Stream)})
+    end;
 outcome({failed, _Reason}, Sender) ->
     _ = erlang:send_after(?RETRY_MS, self(), connect_again),
     next(Sender);
@@ -336,8 +340,7 @@ send_plain(Node, [To | Message]) -> to(Node, To) ! Message, ok;
 send_plain(Node, {many, Tos, Encoded}) ->
     Message = binary_to_term(Encoded),
     lists:foreach(fun(To) -> to(Node, To) ! Message end, Tos);
-send_plain(_Node, {_Extra, _, _, _, _} = Item) -> tell_failed(Item, no_channels);
-send_plain(_Node, {chunk, _, _}) -> ok.
+send_plain(_Node, {_Extra, _, _, _, _} = Item) -> tell_failed(Item, no_channels).
 
 to(_Node, Pid) when is_pid(Pid) -> Pid;
 to(Node, Name) -> {Name, Node}.
