@@ -240,8 +240,10 @@ object(Bucket) ->
 
 write(Bucket) -> write(value(Bucket), #{}).
 
+%% Each at a time of its own: the same write is not done twice.
 write(Value, Seen) ->
-    {{write, #{value => Value, written_ms => 0, expires_ms => never}, Seen}, ?KIND, primary}.
+    Ms = erlang:unique_integer([positive]),
+    {{write, #{value => Value, written_ms => Ms, expires_ms => never}, Seen}, ?KIND, primary}.
 
 command(Bucket, Vnode) -> weft_kv_vnode:command(key(Bucket), write(Bucket), Vnode).
 

@@ -23,6 +23,19 @@ writes_of_one_actor_are_siblings_too_test() ->
     Three = put(<<"3">>, seen(One), a, Two),
     ?assertEqual([<<"2">>, <<"3">>], weft_kv_object:values(Three)).
 
+%% The first replica was taken for silent, and the second one has the write from it by then.
+a_write_that_is_there_is_not_done_again_test() ->
+    Value = value(<<"1">>, 5),
+    One = weft_kv_object:put(Value, #{}, <<"a">>, weft_kv_object:new()),
+    ?assertEqual(One, weft_kv_object:put(Value, #{}, <<"b">>, One)),
+    Before = put(<<"0">>, #{}, c, weft_kv_object:new()),
+    Both = weft_kv_object:merge(Before, One),
+    ?assertEqual([<<"1">>], weft_kv_object:values(weft_kv_object:put(Value, seen(Before), <<"b">>,
+                                                                     Both))),
+    %% Of one who has seen it, it is another one.
+    ?assertEqual(1, weft_kv_object:last(<<"b">>, weft_kv_object:put(Value, seen(One), <<"b">>,
+                                                                    One))).
+
 a_deletion_that_has_not_seen_a_value_leaves_it_test() ->
     One = put(<<"1">>, #{}, a, weft_kv_object:new()),
     ?assertEqual([<<"1">>], weft_kv_object:values(put(deleted, #{}, b, One))),

@@ -35,13 +35,19 @@
 -spec new() -> object().
 new() -> {#{}, #{}}.
 
-%% @doc A write by this actor, of a client that has seen what its context says.
+%% @doc A write by this actor, of a client that has seen what its context says. If the value is
+%% there with its time, and the client has not seen it, another replica was asked for this very
+%% write before, and it is not done twice.
 -spec put(value(), vector(), writer(), object()) -> object().
 put(Value, Seen, {Actor, Last}, {Known, Values}) ->
     All = join(Known, Seen),
-    Number = max(Last, maps:get(Actor, All, 0)) + 1,
-    {All#{Actor => Number},
-     (maps:filter(fun(Dot, _) -> not covers(Seen, Dot) end, Values))#{{Actor, Number} => Value}};
+    Left = maps:filter(fun(Dot, _) -> not covers(Seen, Dot) end, Values),
+    case lists:member(Value, maps:values(Left)) of
+        true -> {All, Left};
+        false ->
+            Number = max(Last, maps:get(Actor, All, 0)) + 1,
+            {All#{Actor => Number}, Left#{{Actor, Number} => Value}}
+    end;
 put(Value, Seen, Actor, Object) ->
     put(Value, Seen, {Actor, 0}, Object).
 
