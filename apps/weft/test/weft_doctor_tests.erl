@@ -73,6 +73,7 @@ node_cases() ->
      {limits(101, 100, 200), [{limits, error, [?A]}]},
      {#{listener => not_needed}, []},
      {#{listener => {error, no_such_node}}, [{listener, error, [?A]}]},
+     {#{listener => {error, no_epmd}}, [{listener, error, [?A]}]},
      {#{listener => {error, {nobody_listens, 4370}}}, [{listener, error, [?A]}]},
      {#{listener => {error, nxdomain}}, [{listener, error, [?A]}]},
      {#{cookie => #{length => 16, is_known => false}}, []},

@@ -33,6 +33,11 @@ no_epmd_knows_nobody_test() ->
     ok = gen_tcp:close(Listen),
     ?assertEqual(noport, weft_epmd_client:port_please("somebody", {127, 0, 0, 1}, Port, 1000)).
 
+%% Connections to a multicast address end at once. The host, or the network, may come back.
+who_cannot_be_reached_is_not_unknown_test() ->
+    ?assertEqual({error, no_epmd},
+                 weft_epmd_client:port_please("somebody", {224, 0, 0, 1}, 4369, 1000)).
+
 an_epmd_that_is_silent_is_left_after_the_time_test() ->
     {Listen, Port} = listen(),
     BeginMs = erlang:monotonic_time(millisecond),

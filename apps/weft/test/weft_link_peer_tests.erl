@@ -40,9 +40,10 @@ only_one_that_cannot_be_dialled_and_was_closed_may_have_departed_test() ->
                  [?PEER:lost(Reason, peer(false)) || Reason <- [closed, econnreset, timeout]]),
     ?assertEqual([nothing, nothing],
                  [?PEER:lost(Reason, peer(true)) || Reason <- [closed, timeout]]),
-    ?assertEqual([may_have_departed, nothing],
-                 [?PEER:not_dialled(nxdomain, Before, false, peer(true))
-                  || Before <- [closed, nxdomain]]).
+    [?assertEqual({Reason, [may_have_departed, nothing, nothing]},
+                  {Reason, [?PEER:not_dialled(Reason, Before, false, peer(true))
+                            || Before <- [closed, Reason, timeout]]})
+     || Reason <- [nxdomain, no_epmd]].
 
 a_name_that_is_forgotten_is_a_node_that_has_died_test() ->
     ?assertEqual(died, ?PEER:not_dialled(no_such_node, closed, true, peer(true))),

@@ -13,6 +13,7 @@
          old_news_end_no_new_session/1, halted_with_a_dynamic_name/1,
          halted_on_a_host_that_cannot_be_found/1,
          halted_behind_gateways_without_a_port/1, silence_is_no_end/1,
+         silence_of_a_host_out_of_reach_is_no_end/1,
          broken_link_without_a_port_is_no_end/1]).
 -export([watch/0, downs/0]).
 
@@ -31,7 +32,8 @@ all() ->
     [killed_behind_gateways, killed_among_random_neighbours, old_news_end_no_new_session,
      halted_with_a_dynamic_name,
      halted_on_a_host_that_cannot_be_found, broken_link_without_a_port_is_no_end,
-     halted_behind_gateways_without_a_port, silence_is_no_end].
+     halted_behind_gateways_without_a_port, silence_is_no_end,
+     silence_of_a_host_out_of_reach_is_no_end].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -122,16 +124,29 @@ halted_behind_gateways_without_a_port(Config) ->
 
 %% A host that says nothing has not closed anything.
 silence_is_no_end(Config) ->
-    A = start(o, #{config => config([{keepalive_ms, 200}, {link_timeout_ms, 1000}])}, Config),
-    Nameless = start(undefined, #{config => config([])}, Config),
-    true = call(Nameless, net_kernel, connect_node, [name(A)]),
-    Name = call(Nameless, erlang, node, []),
+    A = start(o, impatient(), Config),
+    silent(A, start(undefined, #{config => config([])}, Config)).
+
+%% Nor has one that cannot be reached from here: the network may be down. It has not answered either
+%% that it does not know the node. Connections to a multicast address fail at once.
+silence_of_a_host_out_of_reach_is_no_end(Config) ->
+    A = start(q, (impatient())#{long => "127.0.0.1"}, Config),
+    B = start(r, #{config => config([]), long => "224.0.0.1"}, Config),
+    silent(A, B),
+    down_soon(name(B), [A], fun() -> ok = weft_test_nodes:kill(B) end).
+
+impatient() -> #{config => config([{keepalive_ms, 200}, {link_timeout_ms, 1000}])}.
+
+%% B stands still for a while, and A cannot dial it.
+silent(A, B) ->
+    true = call(B, net_kernel, connect_node, [name(A)]),
+    Name = call(B, erlang, node, []),
     weft_test_nodes:until(fun() -> is_connected(A, Name) end),
     ok = call(A, ?MODULE, watch, []),
-    ok = weft_test_nodes:pause(Nameless),
+    ok = weft_test_nodes:pause(B),
     weft_test_nodes:until(fun() -> [] =:= up_links(A) end),
     receive after 2 * ?QUIET_MS -> ok end, % pacing: nothing may happen in this time
-    ok = weft_test_nodes:continue(Nameless),
+    ok = weft_test_nodes:continue(B),
     weft_test_nodes:until(fun() -> [] =/= up_links(A) end),
     ?assertEqual(Name, call(A, erpc, call, [Name, erlang, node, []])),
     ?assertEqual([], call(A, ?MODULE, downs, [])).

@@ -88,7 +88,7 @@ neighbours(#{links := Links}) ->
     length([wanted || #{wanted := true} <- Links]).
 
 -spec listener(facts()) -> results().
-listener(#{listener := {error, no_such_node}}) ->
+listener(#{listener := {error, Unknown}}) when Unknown =:= no_such_node; Unknown =:= no_epmd ->
     [{error, "epmd does not answer, or does not know this node"}];
 listener(#{listener := {error, {nobody_listens, Port}}}) ->
     [{error, io_lib:format("others are sent to port ~b, where this node does not listen", [Port])}];

@@ -4,8 +4,8 @@
 %% Addresses come from the kernel's epmd module (epmd, or `weft_epmd' for fixed ports). If it does
 %% not answer, the last known address of a peer is tried. With a tunnel (`weft_tunnel') there are no
 %% addresses. Results distinguish what the caller must handle differently: `no_such_node' (epmd
-%% answered and does not know the name), `not_weft' (the other side speaks another protocol), all
-%% else (may succeed later).
+%% answered and does not know the name), `no_epmd' (its host cannot be reached), `not_weft' (the
+%% other side speaks another protocol), all else (may succeed later).
 %%
 %% A program that is no VM (a C node) may accept one connection and end with it. epmd tells which
 %% nodes are VMs; others are not dialled, and are `not_weft'. If another module than epmd was asked,

@@ -16,12 +16,14 @@
 
 -type kind() :: vm | foreign.
 
-%% @doc The port of the node of that name on the host with that address. If epmd cannot be reached
-%% the answer is `noport', as in `erl_epmd'; `{error, timeout}' means that it takes connections and
-%% does not answer, `{error, unexpected}' that the answer does not fit the question.
+%% @doc The port of the node of that name on the host with that address. `noport' if epmd says that
+%% it does not know the name, or if the host says that it has no epmd. `{error, no_epmd}' means that
+%% it cannot be reached, which says nothing about the node; `erl_epmd' answers `noport' then,
+%% too. `{error, timeout}' means that epmd takes connections and does not answer, `{error,
+%% unexpected}' that the answer does not fit the question.
 -spec port_please(Name :: string(), inet:ip_address(), inet:port_number(),
                   TimeoutMs :: pos_integer()) ->
-          {ok, inet:port_number(), kind()} | noport | {error, timeout | unexpected}.
+          {ok, inet:port_number(), kind()} | noport | {error, no_epmd | timeout | unexpected}.
 port_please(Name, Ip, EpmdPort, TimeoutMs) ->
     case lists:all(fun(Character) -> Character < 128 end, Name) of
         true -> ask_at(Ip, EpmdPort, list_to_binary(Name), TimeoutMs);
@@ -37,8 +39,10 @@ ask_at(Ip, EpmdPort, Name, TimeoutMs) ->
             try ask(Socket, Name, Deadline)
             after gen_tcp:close(Socket)
             end;
-        {error, _} ->
-            noport
+        {error, econnrefused} ->
+            noport;
+        {error, _Unreachable} ->
+            {error, no_epmd}
     end.
 
 family(Ip) when tuple_size(Ip) =:= 4 -> inet;
@@ -58,8 +62,8 @@ ask(Socket, Name, Deadline) ->
         ok ->
             _ = inet:setopts(Socket, [{packet, raw}]),
             answer(recv(Socket, 2, Deadline), Socket, Name, Deadline);
-        {error, _} ->
-            noport
+        {error, _Ended} ->
+            {error, no_epmd}
     end.
 
 answer({ok, <<?PORT2_RESP, 0>>}, Socket, Name, Deadline) ->
