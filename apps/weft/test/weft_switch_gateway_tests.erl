@@ -65,6 +65,15 @@ the_end_of_one_half_is_told_to_the_other_test() ->
     ?assertEqual({close, 3, ended}, decoded(Close)),
     ?assertEqual({Closed, []}, ?GATEWAY:message({relay_closed, 3, ended}, Closed)).
 
+%% An end that has nothing to send would find out by the next tick of the kernel.
+what_has_lost_a_lane_is_closed_on_both_sides_test() ->
+    {Two, _} = weft_switch_core:lane_up(second, {<<>>, 1}, {[], []}, joined()),
+    {Closed, Told} = weft_switch_core:lane_down(near, Two),
+    ?assertEqual({Closed, [{second, {close, 3, broken}}]}, written({Closed, Told})),
+    ?assertEqual([{link, there, {relay_closed, 1, broken}}],
+                 [ToLink || {link, _, _} = ToLink <- Told]),
+    ?assertMatch(#{labels := 0}, weft_switch_core:info(Closed)).
+
 %% The news may be about an earlier circuit under this label.
 a_circuit_that_ends_here_does_not_end_with_one_that_passed_test() ->
     Join = {join, 3, [near], {distribution, session, here, <<"hop">>}},

@@ -149,7 +149,7 @@ a_gateway_relays_by_label_and_forgets_with_a_lane() ->
         relayed(a1, weft_wire:open(1, Open), Up),
     ?assertMatch({_, [{_, {ack, 1, 9}}]}, relayed(b1, weft_wire:ack(Next, 9), Opened)),
     {Lost, Closes} = gateway({neighbour_down, a2, timeout}, Opened),
-    ?assertEqual([{b1, {close, Next, broken}}], packets(Closes)),
+    ?assertEqual([{b1, {close, Next, broken}}, {a1, {close, 1, broken}}], packets(Closes)),
     ?assertMatch({_, [{b1, {close, Next, unknown}}]}, relayed(b1, weft_wire:ack(Next, 9), Lost)).
 
 %% The nodes at the other ends have smaller names, so they dial.

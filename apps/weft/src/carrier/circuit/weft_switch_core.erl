@@ -77,9 +77,14 @@ tell_available(Sessions, #switch{link = Link, pending = Pending}) ->
 -spec lane_down(lane(), state()) -> {state(), [effect()]}.
 lane_down(Lane, #switch{labels = Labels, lanes = Lanes} = Switch0) ->
     Switch1 = Switch0#switch{lanes = lists:keydelete(Lane, 1, Lanes)},
-    {Switch, Lost} = each(fun(Label, S) -> lose_label(Label, broken, S) end,
-                          weft_relay:by_lane(Lane, Labels), Switch1),
+    {Switch, Lost} = each(fun lose_relay/2, weft_relay:by_lane(Lane, Labels), Switch1),
     {Switch, tell_lanes(Switch1) ++ Lost}.
+
+%% The end beyond this link may have nothing to send, by which it would find out. If it is the one
+%% that asks for a path the other end waits for it.
+lose_relay(Label, Switch0) ->
+    {Switch, Lost} = lose_label(Label, broken, Switch0),
+    {Switch, Lost ++ tell(weft_wire:close(Label, broken), Switch)}.
 
 each(Do, Items, Switch) ->
     lists:foldl(fun(Item, {S0, Effects}) ->
