@@ -216,6 +216,25 @@ whatever_happens_ends_a_rest() ->
                         {weft_path, lanes, self(), ?LABEL, [lane(2)]},
                         {weft_path, reattached, self(), [lane(2)], ?LABEL + 2, 0}]].
 
+%% Its tables are gone before anybody hears of its end.
+a_carrier_that_was_killed_ends_a_stream_test() ->
+    ok = weft_identity:init(true),
+    Carrier = carrier(),
+    Stream = stream([1]),
+    exit(Carrier, kill),
+    Down = receive {'DOWN', _, process, Carrier, _} = Message -> Message end,
+    ?assertMatch({ended, _}, weft_stream:handle(Down, Stream)).
+
+carrier() ->
+    Test = self(),
+    Carrier = spawn(fun() ->
+                        ok = weft_sessions:new_table(),
+                        ok = weft_link_table:new(),
+                        Test ! {tables, self()},
+                        receive stop -> ok end
+                    end),
+    receive {tables, Carrier} -> Carrier end.
+
 a_stream_of_the_version_before_goes_on() ->
     ok = application:set_env(weft, resume_timeout_ms, 1),
     {Pushed, _} = pushed(3, stream([1])),

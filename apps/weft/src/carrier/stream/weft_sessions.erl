@@ -126,11 +126,14 @@ ticked(Session) ->
     catch error:badarg -> ok
     end.
 
-%% @doc The calling session is not at rest any more.
+%% @doc The calling session is not at rest any more. It may have been woken by the end of the
+%% carrier, and the table has ended before it.
 -spec woken() -> ok.
 woken() ->
-    true = ets:delete(?MODULE, {at_rest, self()}),
-    ok.
+    try ets:delete(?MODULE, {at_rest, self()}) of
+        true -> ok
+    catch error:badarg -> ok
+    end.
 
 %% @private
 init([]) ->
