@@ -10,8 +10,9 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([large_payloads_use_all_lanes/1, stalled_lane_is_replaced/1, lanes_lost_at_a_gateway/1,
-         pinned_messages_pass_others/1, a_lane_of_an_earlier_link_is_closed/1]).
--export([attached_late/1]).
+         pinned_messages_pass_others/1, a_lane_of_an_earlier_link_is_closed/1,
+         cores_begin_anew_when_their_lane_is_lost/1]).
+-export([attached_late/1, core/0, heard/0, lose_control_lane/1]).
 
 -define(T, weft_resume_traffic).
 -define(LOAD, weft_fairness_load).
@@ -20,7 +21,8 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [large_payloads_use_all_lanes, a_lane_of_an_earlier_link_is_closed, pinned_messages_pass_others,
+    [large_payloads_use_all_lanes, a_lane_of_an_earlier_link_is_closed,
+     cores_begin_anew_when_their_lane_is_lost, pinned_messages_pass_others,
      stalled_lane_is_replaced, lanes_lost_at_a_gateway].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -80,6 +82,53 @@ attached_late(Node) ->
                                      peername => undefined},
                            {lane, <<>>, 9}),
     gen_tcp:recv(Other, 0, 10000).
+
+%% What they have said may be lost with it, though the link is up all the time. Sessions go on.
+cores_begin_anew_when_their_lane_is_lost(Config) ->
+    [A, #{node := Peer} = B] = Nodes = pair(Config),
+    Before = resumes(A),
+    [ok = call(N, ?MODULE, core, []) || N <- Nodes],
+    [weft_test_nodes:until(fun() -> call(N, ?MODULE, heard, []) =:= [up] end) || N <- Nodes],
+    ok = call(A, ?MODULE, lose_control_lane, [Peer]),
+    [weft_test_nodes:until(fun() -> has_begun_anew(call(N, ?MODULE, heard, [])) end) || N <- Nodes],
+    ok = call(A, weft_links, send, [Peer, ?MODULE, hello]),
+    weft_test_nodes:until(fun() -> lists:member(message, call(B, ?MODULE, heard, [])) end),
+    weft_test_nodes:until(fun() -> length(lanes(A, B)) =:= ?LANES end),
+    ?assertEqual(Before, resumes(A)),
+    [true = call(N, erlang, exit, [call(N, erlang, whereis, [?MODULE]), kill]) || N <- Nodes].
+
+has_begun_anew(Heard) ->
+    lists:member(down, Heard) andalso lists:last(Heard) =:= up.
+
+%% @private Runs on a node: from now on a process is a core, and notes what it hears of links.
+-spec core() -> ok.
+core() ->
+    Caller = self(),
+    Core = spawn(fun() ->
+                     true = register(?MODULE, self()),
+                     ok = weft_links:subscribe(?MODULE, self()),
+                     Caller ! {subscribed, self()},
+                     note([])
+                 end),
+    receive {subscribed, Core} -> ok end.
+
+note(Heard) ->
+    receive
+        {weft_link, What, _Node, _} -> note([What | Heard]);
+        {heard, From, Ref} -> From ! {Ref, lists:reverse(Heard)}, note(Heard)
+    end.
+
+%% @private Runs on a node: what that process has heard.
+-spec heard() -> [up | down | message].
+heard() -> weft_test_nodes:ask(?MODULE, heard).
+
+%% @private Runs on a node: the lane by which its cores send to that node is reset.
+-spec lose_control_lane(node()) -> ok.
+lose_control_lane(Node) ->
+    {_Link, #{lane := Lane}} = weft_link_table:read(Node),
+    Socket = weft_lane:socket(Lane),
+    ok = inet:setopts(Socket, [{linger, {true, 0}}]),
+    gen_tcp:close(Socket).
 
 %% Payloads are spread over the lanes of the next link by the gateway; when one is lost there the
 %% circuit is opened anew.

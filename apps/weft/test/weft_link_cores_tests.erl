@@ -21,6 +21,8 @@ try_send(End, Packet) -> self() ! {packet, End, iolist_to_binary(Packet)}, ok.
                %% Packets on the way to an end, the oldest first.
                under_way = #{a => [], b => []} :: #{a | b => [binary()]},
                agreed = #{a => false, b => false} :: #{a | b => boolean()},
+               %% The lane of messages is lost, and this end does not know it yet.
+               unaware = none :: none | a | b,
                heard = #{a => [], b => []} :: #{a | b => [term()]}}).
 
 without_an_admitting_core_cores_are_up_when_both_ends_have_them_test() ->
@@ -69,12 +71,24 @@ a_link_that_is_up_stays_in_use_when_an_admitting_core_comes_test() ->
     Ends2 = settle(agree(a, false, Ends1)),
     ?assertEqual([{down, parted}, {down, parted}], [last_heard(End, Ends2) || End <- [a, b]]).
 
+what_was_lost_with_a_lane_is_said_anew_test() ->
+    [begin
+         Ends = settle(lose(End, settle(linked(none)))),
+         ?assertEqual([up, up], [last_heard(E, Ends) || E <- [a, b]]),
+         [?assert(lists:member({down, closed}, Heard))
+          || Heard <- maps:values(Ends#ends.heard)]
+     end || End <- [a, b]],
+    %% Also if it was the announcement.
+    Ends1 = settle(lose(a, linked(none))),
+    ?assertEqual([up, up], [last_heard(E, Ends1) || E <- [a, b]]).
+
 both_ends_see_the_same_in_the_end_test_() ->
     {timeout, 120, fun() -> ?assert(proper:quickcheck(prop_same(), [quiet, {numtests, 1000}])) end}.
 
 prop_same() ->
     ?FORALL(Steps, list(oneof([{agree, oneof([a, b]), boolean()}, {deliver, oneof([a, b])},
-                               {send, oneof([a, b])}, {start_again, oneof([a, b])}])),
+                               {send, oneof([a, b])}, {start_again, oneof([a, b])},
+                               {lose, oneof([a, b])}])),
             begin
                 flush(),
                 #ends{agreed = Agreed} = Ends =
@@ -87,6 +101,7 @@ prop_same() ->
 
 step({agree, End, IsAgreed}, Ends) -> agree(End, IsAgreed, Ends);
 step({deliver, End}, Ends) -> deliver(End, Ends);
+step({lose, End}, Ends) -> lose(End, Ends);
 step({start_again, End}, Ends) ->
     on(End, fun(Cores, Up) -> ?CORES:subscribe(router, pid(End, router), Up, Cores) end, Ends);
 %% As a core does: only while its link is up.
@@ -162,6 +177,17 @@ deliver(End, #ends{under_way = UnderWay, cores = Cores} = Ends) ->
             Ends
     end.
 
+%% The lane of messages is lost with what is under way. That end notices, the other one does later;
+%% until then what it says is lost.
+lose(End, #ends{unaware = none} = Ends) ->
+    moved(End, Ends#ends{under_way = #{a => [], b => []}, unaware = other(End)});
+lose(_End, #ends{unaware = Unaware} = Ends) ->
+    moved(Unaware, Ends#ends{unaware = none}).
+
+moved(End, Ends) ->
+    on(End, fun(Cores, Up) -> ok = ?CORES:moved(closed, Up, Cores), Cores end, Ends).
+
+settle(#ends{unaware = Unaware} = Ends) when Unaware =/= none -> settle(lose(Unaware, Ends));
 settle(#ends{under_way = #{a := [], b := []}} = Ends) -> Ends;
 settle(Ends) -> settle(deliver(b, deliver(a, Ends))).
 
@@ -176,6 +202,8 @@ collect(Ends) ->
 
 taken(#ends{under_way = UnderWay, heard = Heard} = Ends) ->
     receive
+        {packet, From, _Lost} when From =:= Ends#ends.unaware ->
+            taken(Ends);
         {packet, From, Packet} ->
             To = other(From),
             taken(Ends#ends{under_way = UnderWay#{To := maps:get(To, UnderWay) ++ [Packet]}});

@@ -28,6 +28,8 @@ the_first_lane_is_that_of_the_smallest_key_test() ->
     Lanes = add([A, B, C], dialer, #{}),
     ?assertEqual(C, ?LANES:first(Lanes)),
     ?assertEqual(B, ?LANES:first(?LANES:remove(C, Lanes))),
+    ?assertEqual([A, C, C], [?LANES:kept(A, Lanes), ?LANES:kept(none, Lanes),
+                             ?LANES:kept(A, ?LANES:remove(A, Lanes))]),
     ?assertEqual(lists:sort([A, B, C]), lists:sort(?LANES:all(Lanes))),
     ?assertEqual([{<<>>, 1}, {<<>>, 2}, {<<"x">>, 1}], lists:sort(?LANES:keys(Lanes))).
 

@@ -17,7 +17,7 @@
          subscribe/3, unsubscribe/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
--import(weft_link_state, [publish/1, is_up/1, up/1, incarnation/1]).
+-import(weft_link_state, [publish/1, is_up/1, up/1, control_lane/1, incarnation/1]).
 
 -include("weft_link_state.hrl").
 
@@ -27,6 +27,8 @@
 -define(RETURN_MS, 1000).
 %% The side that did not dial the lost lane gives the other this much time to dial again.
 -define(HEAD_START_MS, 200).
+%% The lane for control messages is lost: when a peer ends it takes all lanes along, one by one.
+-define(MOVE_MS, 20).
 
 %% @doc Called by `weft_link_sup'.
 -spec start_link(Handler :: module(), weft_links:key(), [{weft_links:core(), pid()}],
@@ -134,6 +136,7 @@ handle_info({weft_lane, used, _Socket}, #link{check = Check} = Link) ->
 handle_info(unwanted, Link) -> {noreply, release(now_ms(), Link)};
 handle_info({return_is_due, Ups}, #link{ups = Ups, peer = Peer} = Link) ->
     {noreply, concluded(weft_link_peer:not_returned(is_up(Link), Peer), Link)};
+handle_info({moved, Lane, Reason}, Link) -> {noreply, moved(Lane, Reason, Link)};
 handle_info({timeout, Timer, parted}, #link{demand = Demand} = Link) ->
     case weft_link_demand:is_parted(Timer, Demand) of
         true -> {noreply, release(now_ms(), agreed(false, Link))};
@@ -281,8 +284,21 @@ told(How, #link{key = Key, peer = #{incarnation := Incarnation}, handler = Handl
 
 drop_lane(Lane, Reason, #link{lanes = Lanes, handler = Handler, above = Above} = Link) ->
     weft_lane:abort(Lane),
-    Link#link{lanes = weft_link_lanes:remove(Lane, Lanes), last_error = Reason,
-              above = Handler:lane_down(Lane, Above)}.
+    Dropped = Link#link{lanes = weft_link_lanes:remove(Lane, Lanes), last_error = Reason,
+                        above = Handler:lane_down(Lane, Above)},
+    case control_lane(Link) of
+        Lane -> move_later(Reason, publish(Dropped));
+        _Another -> Dropped
+    end.
+
+move_later(Reason, Link) ->
+    _ = erlang:send_after(?MOVE_MS, self(), {moved, control_lane(Link), Reason}),
+    Link.
+
+%% It may be lost by now, too.
+moved(Lane, Reason, #link{cores = Cores} = Link) ->
+    _ = control_lane(Link) =:= Lane andalso weft_link_cores:moved(Reason, up(Link), Cores),
+    Link.
 
 lose_all(Reason, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
     down_above(Reason, Link);

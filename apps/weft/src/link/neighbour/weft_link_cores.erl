@@ -11,11 +11,15 @@
 %% If one core decides which nodes are neighbours (the admitting core, see
 %% `weft_links:admitting/1'), the other cores do not use a link before it has agreed with its peer
 %% to be neighbours. Until then the link is not up for them.
+%%
+%% All messages go by one lane, in order. When it is lost while others are up, what was under way on
+%% it is lost, too. Then each side announces its cores again, by another lane, and the local cores
+%% get a down and an up.
 -module(weft_link_cores).
 
 -export([new/3, has_any/1, is_neighbour/1, is_used/1, is_neighbour_anyway/1,
          subscribe/4, unsubscribe/3, agree/3, admitting/3,
-         link_up/2, link_down/2, failed/2, control/4]).
+         link_up/2, link_down/2, moved/3, failed/2, control/4]).
 -export_type([cores/0, incarnation/0]).
 
 -type incarnation() :: non_neg_integer().
@@ -140,6 +144,20 @@ link_down(Reason, Cores) ->
     weft_counters:add(links_down),
     failed(Reason, Cores),
     Cores#cores{there = [], is_agreed = false}.
+
+%% @doc The lane that messages went by is lost, for that reason, and what was under way on it, too.
+%% They go by another one from now on, and the cores of both ends begin anew, as on a new link.
+-spec moved(Reason :: term(), up(), cores()) -> ok.
+moved(Reason, {Lane, _Incarnation} = Up, #cores{local = Local} = Cores) ->
+    lists:foreach(fun({Core, Pid} = One) ->
+                          case is_open(Core, Cores) of
+                              true ->
+                                  _ = is_there(Core, Cores) andalso (Pid ! down(Reason, Cores)),
+                                  open(One, Up, Cores);
+                              false ->
+                                  say(Lane, Core, ?GONE)
+                          end
+                  end, Local).
 
 %% @doc An attempt to bring the link up failed.
 -spec failed(Reason :: term(), cores()) -> ok.

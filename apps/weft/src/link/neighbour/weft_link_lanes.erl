@@ -7,7 +7,7 @@
 -module(weft_link_lanes).
 
 -export([add/4, remove/2, received/2, is_heard/1, answered/2, ticked/2, check/2, rest/1,
-         first/1, published/1, all/1, keys/1, find/3, of_writer/2, lane/2, peername/2, info/1,
+         first/1, kept/2, all/1, keys/1, find/3, of_writer/2, lane/2, peername/2, info/1,
          say_goodbye/1, abort/1]).
 -export_type([lanes/0]).
 
@@ -118,6 +118,14 @@ first(Lanes) ->
         [] -> none
     end.
 
+%% @doc That lane as long as it is one of these, else the first one.
+-spec kept(weft_lane:lane() | none, lanes()) -> weft_lane:lane() | none.
+kept(Lane, Lanes) ->
+    case lists:member(Lane, all(Lanes)) of
+        true -> Lane;
+        false -> first(Lanes)
+    end.
+
 -spec all(lanes()) -> [weft_lane:lane()].
 all(Lanes) -> [Lane || #row{lane = Lane} <- maps:values(Lanes)].
 
@@ -139,14 +147,6 @@ of_writer(Pid, Lanes) ->
     case [Lane || Lane <- all(Lanes), weft_lane:writer(Lane) =:= Pid] of
         [Lane] -> Lane;
         [] -> none
-    end.
-
-%% @doc What others may read: the first lane, if there is one.
--spec published(lanes()) -> #{lane => weft_lane:lane()}.
-published(Lanes) ->
-    case first(Lanes) of
-        none -> #{};
-        Lane -> #{lane => Lane}
     end.
 
 %% @doc The lane of that socket.

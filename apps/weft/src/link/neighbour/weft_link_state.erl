@@ -6,7 +6,7 @@
 %% others may act on. This module decides nothing.
 -module(weft_link_state).
 
--export([new/3, is_up/1, up/1, incarnation/1, publish/1, published/1, info/1]).
+-export([new/3, is_up/1, up/1, control_lane/1, incarnation/1, publish/1, published/1, info/1]).
 -export_type([link/0]).
 
 -include("weft_link_state.hrl").
@@ -27,7 +27,16 @@ is_up(#link{lanes = Lanes}) -> map_size(Lanes) > 0.
 %% @doc The lane for control messages, and the incarnation of the peer that they reach.
 -spec up(link()) -> {weft_lane:lane(), weft_link_cores:incarnation()} | down.
 up(#link{lanes = Lanes}) when map_size(Lanes) =:= 0 -> down;
-up(#link{lanes = Lanes} = Link) -> {weft_link_lanes:first(Lanes), incarnation(Link)}.
+up(Link) -> {control_lane(Link), incarnation(Link)}.
+
+%% @doc The lane for control messages. It stays the same until it is lost, because messages on
+%% another one could overtake those on it. What was published says which it is.
+-spec control_lane(link()) -> weft_lane:lane() | none.
+control_lane(#link{key = Key, lanes = Lanes}) ->
+    case weft_link_table:read(Key) of
+        {_Pid, #{lane := Lane}} -> weft_link_lanes:kept(Lane, Lanes);
+        _NotPublished -> weft_link_lanes:first(Lanes)
+    end.
 
 %% @doc Which run of the peer's node it is; only of a link that has a peer.
 -spec incarnation(link()) -> weft_link_cores:incarnation().
@@ -39,11 +48,13 @@ publish(#link{key = Key} = Link) ->
     ok = weft_link_table:publish(Key, published(Link)),
     Link.
 
-%% @doc What any process may read: the first lane when the link is up, and what it is made of.
+%% @doc What any process may read: the lane for control messages when the link is up, and what it is
+%% made of.
 -spec published(link()) -> weft_link_table:published().
-published(#link{lanes = Lanes, peer = Peer, up_us = UpUs, demand = Demand, cores = Cores,
-                dial = Dial, is_released = IsReleased} = Link) ->
-    Told = maps:merge(weft_link_lanes:published(Lanes), weft_link_peer:published(Peer, UpUs)),
+published(#link{peer = Peer, up_us = UpUs, demand = Demand, cores = Cores, dial = Dial,
+                is_released = IsReleased} = Link) ->
+    Up = case control_lane(Link) of none -> #{}; Lane -> #{lane => Lane} end,
+    Told = maps:merge(Up, weft_link_peer:published(Peer, UpUs)),
     Told#{is_calling => not is_up(Link) andalso weft_link_dial:is_calling(Dial),
           wanted => weft_link_demand:is_wanted(Demand),
           neighbour => weft_link_cores:is_neighbour(Cores), is_released => IsReleased}.

@@ -10,8 +10,8 @@
 
 -define(TABLE, weft_links).
 
-%% What a link process publishes: its first lane when up, whether it is calling the peer to bring it
-%% up, its token.
+%% What a link process publishes: the lane for control messages when up, whether it is calling the
+%% peer to bring it up, its token.
 -type published() :: #{lane => weft_lane:lane(), is_calling => boolean(),
                        wanted => boolean(), is_released => boolean(), neighbour => boolean(),
                        token => binary(), incarnation => non_neg_integer(),
