@@ -113,7 +113,7 @@ act({dial, Who}, #world{next = Id, ends = Ends, now_us = NowUs} = World) ->
                                                   {Id, other(Who)} => #one_end{}}},
     went_on(Next, Id, Who, with_node(Who, Node#node{dialling = Id, is_told = false,
                                                     dials = Node#node.dials - 1}, New));
-%% An attempt that waited for the address for long is no call to others until the process of its
+%% An attempt that had no connection for long is no call to others until the process of its
 %% link hears that it calls after all, which may be late.
 act({tell, Who}, World) ->
     with_node(Who, (node_of(Who, World))#node{is_told = true}, World);

@@ -97,5 +97,43 @@ an_attempt_that_waits_for_the_address_is_no_call_test() ->
     %% They came late.
     ?assertNot(?DIAL:is_calling(?DIAL:told(calling, Pid, ?DIAL:told(waiting, Pid, Ended)))).
 
+%% As behind a firewall that drops what comes from here. The peer may call meanwhile.
+an_attempt_that_nobody_answers_is_no_call_test_() ->
+    {timeout, 30,
+     fun() ->
+         {Listen, Address} = without_room(),
+         Started = ?DIAL:start('nobody@127.0.0.1', link, ?DIAL:reached(Address, ?DIAL:new())),
+         {Pid, Waiting} = waiting(Started),
+         ?assertNot(?DIAL:is_calling(Waiting)),
+         true = unlink(Pid),
+         true = exit(Pid, kill),
+         ok = gen_tcp:close(Listen)
+     end}.
+
+%% The timers of attempts that have ended, in other tests, may still run.
+waiting(Started) ->
+    receive
+        {waiting, Pid} ->
+            case ?DIAL:told(waiting, Pid, Started) of
+                Started -> waiting(Started);
+                Waiting -> {Pid, Waiting}
+            end
+    after 4000 -> error(is_a_call)
+    end.
+
+%% A port where connections are neither accepted nor refused: as many wait as may.
+without_room() ->
+    Ip = {127, 0, 0, 1},
+    {ok, Listen} = gen_tcp:listen(0, [{ip, Ip}, {backlog, 1}]),
+    {ok, Port} = inet:port(Listen),
+    {error, timeout} = filled(Ip, Port, 100),
+    {Listen, {Ip, Port}}.
+
+filled(Ip, Port, Times) when Times > 0 ->
+    case gen_tcp:connect(Ip, Port, [], 300) of
+        {ok, _Waits} -> filled(Ip, Port, Times - 1);
+        Full -> Full
+    end.
+
 told() ->
     receive dial -> ok after 10000 -> error(not_told) end.

@@ -18,7 +18,7 @@
          killed_peer_is_down_at_once/1, restarted_peer_never_resumes/1,
          cut_beyond_the_timeout_is_one_nodedown/1, stopped_peer_comes_back/1,
          circuit_survives_gateways/1, epmd_restart_is_no_nodedown/1,
-         epmd_that_stands_still_is_no_nodedown/1,
+         epmd_that_stands_still_is_no_nodedown/1, only_one_of_two_can_call/1,
          idle_link_is_closed/1]).
 
 -define(T, weft_resume_traffic).
@@ -32,7 +32,7 @@ all() ->
      killed_peer_is_down_at_once, restarted_peer_never_resumes,
      cut_beyond_the_timeout_is_one_nodedown, stopped_peer_comes_back,
      circuit_survives_gateways, epmd_restart_is_no_nodedown,
-     epmd_that_stands_still_is_no_nodedown, idle_link_is_closed].
+     epmd_that_stands_still_is_no_nodedown, only_one_of_two_can_call, idle_link_is_closed].
 
 %% On one pair of nodes. The last one ends `rex' there.
 groups() ->
@@ -288,6 +288,46 @@ without_epmd(Config, Do) ->
      end || {N, Here, There} <- [{1, A, B}, {2, B, A}]],
     [?assertEqual([], bad_signals(N)) || N <- Nodes],
     ok.
+
+%% What one node sends to the other's port is dropped. Its own attempt takes five seconds, and its
+%% name is the greater one. The call of the other one is not refused for so long.
+only_one_of_two_can_call(Config) ->
+    {Listen, Full} = port_without_room(),
+    [NameA, NameZ] = [unique(Name) || Name <- [a, z]],
+    [PortA, PortZ] = [weft_test_nodes:free_port() || _ <- [a, z]],
+    [A, Z] = [weft_test_nodes:start(Name, #{config => [{ports, Ports}],
+                                            args => ["-start_epmd", "false",
+                                                     "-epmd_module", "weft_epmd"]},
+                                    ?config(place, Config))
+              || {Name, Ports} <- [{NameA, #{atom_to_list(NameA) => PortA, default => PortZ}},
+                                   {NameZ, #{atom_to_list(NameZ) => PortZ, default => Full}}]],
+    connect_soon(Z, A),
+    weft_test_nodes:until(fun() -> is_dialling(Z, A) end),
+    connect_soon(A, Z),
+    weft_test_nodes:until(fun() -> is_connected(A, Z) andalso is_connected(Z, A) end, 4000),
+    ok = gen_tcp:close(Listen).
+
+%% As many connections wait there as may.
+port_without_room() ->
+    {ok, Listen} = gen_tcp:listen(0, [{backlog, 1}]),
+    {ok, Port} = inet:port(Listen),
+    {error, timeout} = filled(Port, 100),
+    {Listen, Port}.
+
+filled(Port, Times) when Times > 0 ->
+    case gen_tcp:connect({127, 0, 0, 1}, Port, [], 300) of
+        {ok, _Waits} -> filled(Port, Times - 1);
+        Full -> Full
+    end.
+
+%% Does not wait for it.
+connect_soon(Node, To) ->
+    _ = call(Node, erlang, spawn, [net_kernel, connect_node, [name(To)]]),
+    ok.
+
+is_dialling(Node, #{node := To}) ->
+    [dialling] =:= [State || #{node := N, state := State} <- call(Node, weft_links, info, []),
+                             N =:= To].
 
 %% A link stays while a connection needs it, and goes some time after the last one. It looks at that
 %% with each keepalive, so the time is not exact.

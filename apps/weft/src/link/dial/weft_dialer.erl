@@ -22,7 +22,8 @@
 -type kind() :: weft_epmd_client:kind() | unknown.
 
 %% @doc Connects to Node for a link, or for a further lane given its index and the link's token.
-%% Calling is called as soon as the way to Node is known, before it is connected.
+%% Calling is called as soon as something answers at the address of Node, before it has said what it
+%% is.
 -spec dial(node(), link | {weft_hello:purpose(), binary()}, address() | undefined,
            Calling :: fun(() -> term()), TimeoutMs :: pos_integer()) ->
           {ok, weft_transport:socket(), weft_handshake:peer(), address() | undefined}
@@ -45,9 +46,17 @@ dial(Node, What, LastKnown, Calling, TimeoutMs) ->
 
 called({error, Reason}, _Node, _What, _Calling, _Deadline) ->
     {error, Reason};
-called(Found, Node, What, Calling, Deadline) ->
-    _ = Calling(),
-    dial_address(Node, What, Found, Deadline).
+called({forgotten, Address}, Node, What, Calling, Deadline) ->
+    case called({ok, Address}, Node, What, Calling, Deadline) of
+        {error, Reason} -> {error, forgotten(Reason)};
+        Ok -> Ok
+    end;
+called({ok, {Ip, Port} = Address}, Node, What, Calling, Deadline) ->
+    {_Name, Host} = split(Node),
+    case weft_transport:connect(Ip, Port, Host, left(Deadline), Calling) of
+        {ok, Socket} -> introduce(Socket, Address, {Node, What}, Deadline);
+        {error, Reason} -> {error, Reason}
+    end.
 
 address(Node, LastKnown, Deadline) ->
     case resolve(Node, epmd_ms(LastKnown, left(Deadline))) of
@@ -62,18 +71,6 @@ address(Node, LastKnown, Deadline) ->
 %% An epmd that takes the question and stands still leaves time for the last known address.
 epmd_ms(undefined, LeftMs) -> LeftMs;
 epmd_ms(_LastKnown, LeftMs) -> min(?EPMD_MS, max(1, LeftMs div 2)).
-
-dial_address(Node, What, {forgotten, Address}, Deadline) ->
-    case dial_address(Node, What, {ok, Address}, Deadline) of
-        {error, Reason} -> {error, forgotten(Reason)};
-        Ok -> Ok
-    end;
-dial_address(Node, What, {ok, {Ip, Port} = Address}, Deadline) ->
-    {_Name, Host} = split(Node),
-    case weft_transport:connect(Ip, Port, Host, left(Deadline)) of
-        {ok, Socket} -> introduce(Socket, Address, {Node, What}, Deadline);
-        {error, Reason} -> {error, Reason}
-    end.
 
 introduce(Socket, Address, {Node, What}, Deadline) ->
     case authenticate(Socket, Node, What, Deadline) of

@@ -8,10 +8,11 @@
 %% end, and gives the caller the socket of a result {ok, Socket, Peer, Address}. The end of a pause
 %% is the message `dial'.
 %%
-%% An attempt that waits for the address of its peer for long is no call: what answers addresses may
-%% stand still (epmd, name servers), and the call of the peer must not be refused for the sake of
-%% one that may never be made (`weft_link_admission'). It sends {waiting, Pid} then, and
-%% {calling, Pid} when it has the address after all.
+%% An attempt that is without a connection for long is no call: what answers addresses may stand
+%% still (epmd, name servers), or nothing answers at the address (a firewall lets only the calls of
+%% the peer through). The call of the peer must not be refused for the sake of one that may never be
+%% made (`weft_link_admission'). It sends {waiting, Pid} then, and {calling, Pid} when it has a
+%% connection after all.
 %% `weft_link' decides why to dial, and what becomes of the lane.
 -module(weft_link_dial).
 
@@ -28,10 +29,10 @@
 %% How often in a row epmd did not know the name: once may be an epmd that was itself restarted.
 -define(MISSING_MAX, 2).
 
-%% For so long an attempt without an address is one that is about to have it.
--define(ADDRESS_MS, 500).
+%% For so long an attempt without a connection is one that is about to have it.
+-define(CONNECTING_MS, 500).
 
--record(dial, {%% A third element says that the attempt waits for the address for long.
+-record(dial, {%% A third element says that the attempt is without a connection for long.
                attempt :: {pid(), weft_hello:purpose()} | {pid(), weft_hello:purpose(), waiting}
                         | undefined,
                timer :: reference() | undefined,
@@ -50,7 +51,7 @@ start(Node, What, #dial{attempt = undefined, address = Address} = Dial) ->
     Self = self(),
     TimeoutMs = weft_config:get(handshake_timeout_ms),
     Pid = spawn_opt(fun() ->
-                            Waiting = erlang:send_after(?ADDRESS_MS, Self, {waiting, self()}),
+                            Waiting = erlang:send_after(?CONNECTING_MS, Self, {waiting, self()}),
                             Calling = fun() -> calling(Waiting, Self) end,
                             Result = weft_dialer:dial(Node, What, Address, Calling, TimeoutMs),
                             hand_over(Result, Self),

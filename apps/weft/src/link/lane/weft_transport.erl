@@ -8,7 +8,8 @@
 %% inet_dist_listen_options, inet_dist_connect_options, dist_nodelay.
 -module(weft_transport).
 
--export([listen/1, explain_listen/2, accept/1, secure_accepted/2, connect/4, may_speak_weft/1,
+-export([listen/1, explain_listen/2, accept/1, secure_accepted/2, connect/4, connect/5,
+         may_speak_weft/1,
          way/1, send/2, room/1, try_send/2, recv/3, secure/3, activate/2, more/2, half/0, lost/1,
          close/1, abort/1, controlling_process/2, give/2, peername/1, user_setopts/2, getopts/2,
          sent_packets/1, statistics/1, tcp_socket/1]).
@@ -109,17 +110,29 @@ handshake_when_spoken({error, Reason}, _Socket, _TimeoutMs) ->
 -spec connect(inet:ip_address(), inet:port_number(), string(), timeout()) ->
           {ok, socket()} | {error, term()}.
 connect(Address, Port, Host, TimeoutMs) ->
+    connect(Address, Port, Host, TimeoutMs, fun() -> ok end).
+
+%% @doc The same; Connected is called when the other side has answered, before a handshake of TLS.
+-spec connect(inet:ip_address(), inet:port_number(), string(), timeout(),
+              Connected :: fun(() -> term())) -> {ok, socket()} | {error, term()}.
+connect(Address, Port, Host, TimeoutMs, Connected) ->
     Options = [weft_config:get(family), binary, {active, false}, {packet, raw}]
         ++ user_options(kernel_env(inet_dist_connect_options, [])),
-    case {gen_tcp:connect(Address, Port, Options, TimeoutMs), weft_config:get(transport)} of
-        {{ok, Socket}, tls} ->
-            Secure = fun() -> ssl:connect(Socket, client_options(Host), TimeoutMs) end,
-            case with_ssl(Secure, TimeoutMs) of
-                {ok, Tls} -> {ok, Tls};
-                {error, Reason} -> gen_tcp:close(Socket), {error, Reason}
-            end;
-        {Result, _} ->
-            Result
+    case gen_tcp:connect(Address, Port, Options, TimeoutMs) of
+        {ok, Socket} ->
+            _ = Connected(),
+            secure_connected(weft_config:get(transport), Socket, Host, TimeoutMs);
+        {error, Reason} ->
+            {error, Reason}
+    end.
+
+secure_connected(tcp, Socket, _Host, _TimeoutMs) ->
+    {ok, Socket};
+secure_connected(tls, Socket, Host, TimeoutMs) ->
+    Secure = fun() -> ssl:connect(Socket, client_options(Host), TimeoutMs) end,
+    case with_ssl(Secure, TimeoutMs) of
+        {ok, Tls} -> {ok, Tls};
+        {error, Reason} -> gen_tcp:close(Socket), {error, Reason}
     end.
 
 %% @doc May the peer that we connected to speak weft? Over TCP only its answer will tell.
