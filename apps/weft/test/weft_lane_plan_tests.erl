@@ -13,6 +13,11 @@ another_takes_the_place_of_the_first_test() ->
     ?assertEqual({lane, <<>>, 2}, weft_lane_plan:missing(dialer, [{<<>>, 1}], 2, [])),
     ?assertEqual(none, weft_lane_plan:missing(dialer, [{<<>>, 1}, {<<>>, 2}], 2, [])).
 
+%% With 64 lanes, the most, no other one can take its place.
+a_lane_has_an_index_that_the_peer_understands_test() ->
+    Others = [{<<>>, Index} || Index <- lists:seq(1, 63)],
+    ?assertEqual(none, weft_lane_plan:missing(dialer, Others, 64, [])).
+
 lanes_of_channels_by_who_uses_them_test() ->
     Wanted = [{<<"bulk">>, 1}, {<<"bulk">>, 2}],
     Present = [{<<>>, 0}, {<<"bulk">>, 1}],

@@ -9,6 +9,9 @@
 
 -export([missing/4]).
 
+%% The last index that a lane may have (`weft_hello').
+-define(INDEX_MAX, 63).
+
 %% @doc Given the role in which this side brought the link up, the keys of the lanes there are, the
 %% number of the link's own lanes that there should be, and the lanes that channels want.
 -spec missing(dialer | listener, Present :: [weft_lane:key()], Own :: pos_integer(),
@@ -23,7 +26,8 @@ own(listener, _Present, _Own) ->
     [];
 own(dialer, Present, Own) ->
     Indices = [Index || {<<>>, Index} <- Present],
-    case length(Indices) < Own of
-        true -> [{<<>>, Index} || Index <- lists:seq(1, length(Indices) + 1) -- Indices];
+    Count = length(Indices),
+    case Count < Own of
+        true -> [{<<>>, Index} || Index <- lists:seq(1, min(Count + 1, ?INDEX_MAX)) -- Indices];
         false -> []
     end.
