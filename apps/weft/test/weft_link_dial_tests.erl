@@ -74,6 +74,7 @@ an_attempt_is_ended_once_by_its_own_process_test() ->
     Started = ?DIAL:start(?PEER, {{lane, <<"files">>, 1}, <<"token">>}, ?DIAL:new()),
     ?assert(?DIAL:is_under_way(Started)),
     ?assertNot(?DIAL:may_start(Started)),
+    ?assertNot(?DIAL:is_calling(Started)),
     ?assertEqual(none, ?DIAL:ended(self(), Started)),
     {Pid, Reason} = receive {dialled, P, {error, R}} -> {P, R} after 30000 -> error(not_told) end,
     ?assertNotEqual(undefined, Reason),

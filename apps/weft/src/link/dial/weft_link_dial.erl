@@ -80,9 +80,10 @@ told(calling, Pid, #dial{attempt = {Pid, Purpose, waiting}} = Dial) ->
 told(_, _Earlier, Dial) ->
     Dial.
 
-%% @doc Is the peer about to be called, or being called just now?
+%% @doc Is the peer about to be called, or being called just now? Not for a further lane, of which
+%% nothing becomes when the link is down.
 -spec is_calling(dial()) -> boolean().
-is_calling(#dial{attempt = {_Pid, _Purpose}}) -> true;
+is_calling(#dial{attempt = {_Pid, link}}) -> true;
 is_calling(_WaitingOrNone) -> false.
 
 -spec is_under_way(dial()) -> boolean().
