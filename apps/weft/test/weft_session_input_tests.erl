@@ -14,6 +14,16 @@ the_link_to_the_peer_delivers_test() ->
                   ?assertEqual({host, self(), Counters}, told(host))
               end).
 
+%% The registry, which is not there, would make another one.
+a_link_that_has_ended_delivers_nothing_test() ->
+    {Ended, Monitor} = spawn_monitor(fun() -> ok end),
+    receive {'DOWN', Monitor, process, Ended, _} -> ok end,
+    with_link(Ended, fun() ->
+                         ?assertEqual({error, not_running}, weft_links:ensure(?PEER)),
+                         {Own, false} = ?INPUT:of_initiator(?PEER, weft_session_counters:new()),
+                         ended(Own)
+                     end).
+
 %% As on a node whose links are about to begin again.
 without_links_there_is_a_process_for_it_test() ->
     {Own, false} = ?INPUT:of_initiator(?PEER, weft_session_counters:new()),
@@ -34,10 +44,12 @@ whoever_delivers_is_told_of_the_handle_test() ->
     ?assertEqual(handle, receive {weft_input, connected, Handle} -> Handle after 0 -> none end).
 
 %% The test is the process of the link to its peer.
-with_link(Test) ->
+with_link(Test) -> with_link(self(), Test).
+
+with_link(Link, Test) ->
     ok = weft_link_table:new(),
     try
-        ok = weft_link_table:enter(?PEER, self()),
+        ok = weft_link_table:enter(?PEER, Link),
         ok = weft_link_table:publish(?PEER, #{neighbour => true, wanted => true}),
         Test()
     after

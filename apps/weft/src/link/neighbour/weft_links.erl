@@ -23,6 +23,8 @@
 %% How long to wait while they are restarted. After so many times they do not run at all.
 -define(NOT_RUNNING_MS, 100).
 -define(TIMES, 30).
+%% How long the news of the end of a link takes at most.
+-define(NEWS_MS, 100).
 
 -type core() :: atom().
 -type key() :: node() | {anonymous, Incarnation :: non_neg_integer()}.
@@ -45,9 +47,21 @@ start_link() ->
 %% moment while the carrier, or this process, is started again.
 -spec ensure(key()) -> {ok, pid()} | {error, not_running}.
 ensure(Key) ->
-    case lookup(Key) of
+    case living(Key) of
         {ok, Pid} -> {ok, Pid};
-        error -> asked({ensure, Key})
+        _EndedOrNone -> asked({ensure, Key})
+    end.
+
+%% One that has ended is in the table until the registry has heard of its end.
+living(Key) ->
+    case lookup(Key) of
+        {ok, Pid} ->
+            case is_process_alive(Pid) of
+                true -> {ok, Pid};
+                false -> {ended, Pid}
+            end;
+        error ->
+            error
     end.
 
 asked(Request) ->
@@ -296,8 +310,9 @@ found() ->
 
 %% @private
 handle_call({ensure, Key}, _From, State) ->
-    case lookup(Key) of
+    case living(Key) of
         {ok, Pid} -> {reply, {ok, Pid}, State};
+        {ended, Pid} -> started(Key, heard_of(Pid, Key, State));
         error -> started(Key, State)
     end;
 handle_call({admitting, Admitting}, _From, #state{pids = Pids} = State) ->
@@ -310,6 +325,13 @@ handle_call({subscribe, Core, Pid}, _From, #state{subscribers = Subscribers} = S
     end;
 handle_call(Request, _From, State) ->
     {reply, weft_stray:call(Request), State}.
+
+%% All links are monitored, so the news is here or on its way.
+heard_of(Pid, Key, #state{pids = Pids} = State) ->
+    Reason = receive {'DOWN', _Ref, process, Pid, Why} -> Why
+             after ?NEWS_MS -> noproc
+             end,
+    link_ended(Pid, Key, Reason, State#state{pids = maps:remove(Pid, Pids)}).
 
 started(Key, #state{subscribers = Subscribers, admitting = Admitting, pids = Pids} = State) ->
     case weft_link_sup:start_link_to(Key, Subscribers, Admitting) of
