@@ -43,7 +43,7 @@ only_one_that_cannot_be_dialled_and_was_closed_may_have_departed_test() ->
     [?assertEqual({Reason, [may_have_departed, nothing, nothing]},
                   {Reason, [?PEER:not_dialled(Reason, Before, false, peer(true))
                             || Before <- [closed, Reason, timeout]]})
-     || Reason <- [nxdomain, no_epmd]].
+     || Reason <- [nxdomain, no_epmd, no_port]].
 
 a_name_that_is_forgotten_is_a_node_that_has_died_test() ->
     ?assertEqual(died, ?PEER:not_dialled(no_such_node, closed, true, peer(true))),

@@ -24,8 +24,8 @@
 %% After that time the last error of a link is that of a dial that was made for this join.
 -define(FIRST_DIAL_MS, 1000).
 %% Reasons that do not pass by themselves.
--define(FINAL, [no_such_node, no_epmd, wrong_cookie, wrong_cluster, wrong_version, wrong_target,
-                not_weft, same_name, superseded, plain_denied, cut, refused]).
+-define(FINAL, [no_such_node, no_epmd, no_port, wrong_cookie, wrong_cluster, wrong_version,
+                wrong_target, not_weft, same_name, superseded, plain_denied, cut, refused]).
 
 -type leave_options() :: #{drain_ms => non_neg_integer()}.
 -type result() :: ok | {error, string()}.

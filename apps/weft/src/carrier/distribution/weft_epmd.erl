@@ -3,7 +3,8 @@
 %%
 %% Start nodes with `-start_epmd false -epmd_module weft_epmd' and the same
 %% {weft, ports, #{default => 4370, "db" => 4371}} everywhere: the port of node db@host is 4371, of
-%% any other 4370. Implements the interface of erl_epmd(3).
+%% any other 4370. Implements the interface of erl_epmd(3), but for
+%% `noport': that no port of a node is configured does not say that it has ended.
 -module(weft_epmd).
 
 -export([start_link/0, register_node/2, register_node/3, port_please/2, port_please/3,
@@ -22,14 +23,14 @@ register_node(_Name, _Port, _Family) ->
     {ok, max(4, weft_random:distinct() band 16#ffffffff)}.
 
 -spec port_please(atom() | string(), inet:ip_address() | string()) ->
-          {port, inet:port_number(), 5..6} | noport.
+          {port, inet:port_number(), 5..6} | {error, no_port}.
 port_please(Name, Host) -> port_please(Name, Host, infinity).
 
 -spec port_please(atom() | string(), inet:ip_address() | string(), timeout()) ->
-          {port, inet:port_number(), 5..6} | noport.
+          {port, inet:port_number(), 5..6} | {error, no_port}.
 port_please(Name, _Host, _TimeoutMs) ->
     case fixed_port(Name) of
-        0 -> noport;
+        0 -> {error, no_port};
         Port -> {port, Port, 6}
     end.
 

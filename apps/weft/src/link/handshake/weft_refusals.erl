@@ -70,6 +70,7 @@ explain(too_many_new_hosts) ->
 explain(plain_denied) -> "a node without weft, and {weft, plain_nodes} is deny";
 explain(no_such_node) ->
     "the node is not running: epmd on its host does not know it, or it said so at the broker";
+explain(no_port) -> "its port is not known here: write it in {weft, ports}, or let the node call";
 explain(no_epmd) ->
     "epmd on its host cannot be reached: the host or the network is down, or a firewall is between";
 explain(not_weft) -> "the other side does not speak weft";

@@ -9,7 +9,8 @@
 %% (`weft_link_dial:is_gone/1');</li>
 %% <li>`departed' if it cannot be dialled, its host has closed the link, and it does not come
 %% back. A node that lives on comes back at once, so until then it `may_have_departed'. A node whose
-%% name cannot be resolved here, or whose host cannot be reached, cannot be dialled either.</li>
+%% name cannot be resolved here, whose host cannot be reached, or of which no port is known, cannot
+%% be dialled either.</li>
 %% </ul>
 %% A peer is `undefined' before the first lane, and once attempts to dial have shown that it died.
 -module(weft_link_peer).
@@ -51,7 +52,8 @@ lost(_LostBy, _Peer) -> nothing.
 %% @doc An attempt to dial failed, after what was wrong before. IsGone: see above.
 -spec not_dialled(Reason :: term(), Before :: term(), IsGone :: boolean(), peer()) ->
           nothing | may_have_departed | died.
-not_dialled(Reason, Before, _IsGone, _Peer) when Reason =:= nxdomain; Reason =:= no_epmd ->
+not_dialled(Reason, Before, _IsGone, _Peer)
+  when Reason =:= nxdomain; Reason =:= no_epmd; Reason =:= no_port ->
     closed_by_host(Before);
 not_dialled(_Reason, _Before, true, #{}) -> died;
 not_dialled(_Reason, _Before, _IsGone, _Peer) -> nothing.
