@@ -5,7 +5,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([more/2, sent_packets/1, room/1, try_send/2]).
+-export([more/2, sent_packets/1, room/1, try_send/2, send/2, close/1]).
 
 -define(LANES, weft_link_lanes).
 -define(PEERNAME, {{127, 0, 0, 1}, 1234}).
@@ -18,9 +18,17 @@ sent_packets(_) -> get_or(sent, 0).
 
 get_or(Key, Default) -> case get(Key) of undefined -> Default; Value -> Value end.
 
-room(_) -> {ok, 100}.
+room(_) -> {ok, get_or(room, 100)}.
 
 try_send(_, _Packet) -> ok.
+
+%% By the process of a writer, where there is no room.
+send({Process, _Ref}, Packet) ->
+    receive after 20 -> ok end, % pacing: as over a slow network
+    Process ! {sent, iolist_to_binary(Packet)},
+    ok.
+
+close(_) -> ok.
 
 the_first_lane_is_that_of_the_smallest_key_test() ->
     ?assertEqual(none, ?LANES:first(#{})),
@@ -79,6 +87,15 @@ lanes_rest_until_one_is_used_test() ->
     ?assertNot(?LANES:rest(Lanes)),
     ?assertMatch({[], [Lane], false, _},
                  ?LANES:check(erlang:monotonic_time(millisecond) + 2000, Lanes)).
+
+%% With TLS all that is sent is sent by the writer, and on other lanes what finds them busy.
+a_goodbye_is_out_before_the_lane_is_closed_test() ->
+    put(room, 0),
+    ok = ?LANES:say_goodbye(add([lane({<<>>, Index}) || Index <- [0, 1]], dialer, #{})),
+    erase(room),
+    [receive {sent, Packet} -> ?assertEqual(goodbye, weft_wire:decode(Packet))
+     after 0 -> error(not_sent)
+     end || _ <- [0, 1]].
 
 add(Lanes, Role, Before) ->
     lists:foldl(fun(Lane, Acc) -> ?LANES:add(Lane, peer(Role), 10, Acc) end, Before, Lanes).

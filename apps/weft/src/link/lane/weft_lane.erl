@@ -142,8 +142,8 @@ class(#lane{key = {Class, _}}) -> Class.
 -spec index(lane()) -> non_neg_integer().
 index(#lane{key = {_, Index}}) -> Index.
 
-%% @doc Closes the socket, when what was sent is out, and stops the writer. Only the process that
-%% made the lane may call this.
+%% @doc Stops the writer, and closes the socket when what that has taken is out. Only the process
+%% that made the lane may call this.
 -spec close(lane()) -> ok.
 close(#lane{socket = Socket} = Lane) ->
     stop_writer(Lane),

@@ -16,6 +16,8 @@
 
 %% A lane on which something is heard all the time is pinged at one check of so many.
 -define(REFRESH_CHECKS, 5).
+%% So long what waits in writers has to get out before lanes are closed.
+-define(GOODBYE_MS, 300).
 
 -record(row, {lane :: weft_lane:lane(),
               role :: dialer | listener,
@@ -170,13 +172,20 @@ info(Lanes) ->
        socket => weft_transport:statistics(Socket)}
      || {Socket, #row{lane = Lane, peername = Peername, packets = Packets}} <- maps:to_list(Lanes)].
 
-%% @doc Closes all when what was sent is out, the last of which is a goodbye.
+%% @doc Closes all when what was sent is out, the last of which is a goodbye. A peer that does not
+%% read is not waited for.
 -spec say_goodbye(lanes()) -> ok.
 say_goodbye(Lanes) ->
-    lists:foreach(fun(Lane) ->
-                          _ = weft_lane:send(Lane, weft_wire:goodbye(), 1),
-                          weft_lane:close(Lane)
-                  end, all(Lanes)).
+    DeadlineMs = now_ms() + ?GOODBYE_MS,
+    Waiting = [Lane || Lane <- all(Lanes),
+                       weft_lane:send(Lane, weft_wire:goodbye(), 1, notify) =:= queued],
+    lists:foreach(fun(Lane) -> await_out(weft_lane:socket(Lane), DeadlineMs) end, Waiting),
+    lists:foreach(fun weft_lane:close/1, all(Lanes)).
+
+await_out(Socket, DeadlineMs) ->
+    receive {weft_lane, ready, Socket} -> ok
+    after max(0, DeadlineMs - now_ms()) -> ok
+    end.
 
 %% @doc Closes all at once.
 -spec abort(lanes()) -> ok.
