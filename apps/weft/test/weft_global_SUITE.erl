@@ -19,8 +19,8 @@
          who_never_gives_up_is_served_when_links_flap/1, nodes_that_a_lock_names_are_connected/1,
          a_strong_scope_keeps_names_and_locks/1]).
 %% Run on the nodes.
--export([holder/0, count/3, storm/3, patient/3, transcript/2, unknown_after/3, race/3,
-         killed_while_it_waits/1]).
+-export([holder/0, locker/2, after_loss/1, count/3, storm/3, patient/3, transcript/2,
+         unknown_after/3, race/3, killed_while_it_waits/1]).
 -export([start_link/1, init/1, handle_call/3, handle_cast/2]).
 
 suite() -> [{timetrap, {minutes, 5}}].
@@ -226,10 +226,17 @@ a_strong_scope_keeps_names_and_locks(Config) ->
                                not is_reference(Name)]),
     true = call(B, erlang, exit, [Holder, kill]),
     {true, _} = call(C, ?MODULE, transcript, [weft_global, {lock, {r, c}, infinity}]),
-    %% Without a quorum nothing is given out.
+    %% One process has a lock of its own, another one shares that of a node that is lost.
+    Names = [name(Node) || Node <- Nodes],
+    Own = call(A, ?MODULE, locker, [{own, a}, Names]),
+    _ = call(B, ?MODULE, locker, [{shared, team}, Names]),
+    Sharer = call(A, ?MODULE, locker, [{shared, team}, Names]),
+    %% Without a quorum nothing is given out, and what was is taken back.
     [weft_test_nodes:kill(Node) || Node <- [B, C]],
     no = call(A, weft_global, register_name, [m, Pid]),
-    aborted = call(A, weft_global, trans, [{r2, a}, fun erlang:node/0, [name(A)], 0]).
+    aborted = call(A, weft_global, trans, [{r2, a}, fun erlang:node/0, [name(A)], 0]),
+    [?assertEqual({What, false}, {What, call(A, ?MODULE, after_loss, [Locker])})
+     || {What, Locker} <- [{own, Own}, {shared, Sharer}]].
 
 %% --- on the nodes -----------------------------------------------------------------------------
 
@@ -245,6 +252,23 @@ hold(Value) ->
         {global_name_conflict, _} -> hold(Value);
         ping -> hold(Value)
     end.
+
+%% @doc A process that has a lock and survives its loss. Then it asks for it again.
+locker(Id, Nodes) ->
+    Starter = self(),
+    Pid = spawn(fun() ->
+                        _ = process_flag(trap_exit, true),
+                        true = weft_global:set_lock(Id, Nodes),
+                        Starter ! {self(), has_it},
+                        receive {'EXIT', _, {weft_lock_lost, _}} -> ok end,
+                        Again = weft_global:set_lock(Id, [node()], 0),
+                        receive {again, From} -> From ! {again, Again} end
+                end),
+    receive {Pid, has_it} -> Pid end.
+
+after_loss(Locker) ->
+    Locker ! {again, self()},
+    receive {again, HasIt} -> HasIt after 50000 -> never_told end.
 
 value(Counter) ->
     Counter ! {get, self()},

@@ -168,11 +168,18 @@ set_lock({_, _}, [], _Retries) ->
     true;
 set_lock({_, _} = Id, Nodes, Retries) ->
     ok = weft_overlay_sup:reach_members(),
-    get({?MODULE, Id}) =/= undefined
+    has(Id)
         orelse begin
                    ok = connect(Nodes -- [node() | nodes(connected)]),
                    set(Id, Nodes, {deadline(wait_ms(Retries)), ?PAUSE_MS})
                end.
+
+%% Who traps exits lives on when a strong lock is lost: then the lock is asked for anew.
+has(Id) ->
+    case get({?MODULE, Id}) of
+        undefined -> false;
+        {_, Keeper, _} -> weft_global_keeper:keeps(Keeper) orelse not del_lock(Id, [])
+    end.
 
 %% All at once. One that runs weft keeps locks soon after it is connected.
 connect([]) ->

@@ -1,20 +1,24 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Keeps a lock in a strong scope of names. The keeper is a process that has the lock's name as
 %% long as one of the processes lives that it keeps it for. Processes with the same requester share
-%% one keeper.
+%% one keeper. On another node there is a second keeper between, which shares the first one for a
+%% process there.
 %%
 %% When the node of the keeper loses the lease of the name, the keeper ends. Its exit signal
-%% `{weft_lock_lost, Name}' also ends the processes that believe to have the lock.
+%% `{weft_lock_lost, Name}' also ends the processes that believe to have the lock. A second keeper
+%% does the same when it has heard that the first one, or its node, is gone.
 -module(weft_global_keeper).
 
 -behaviour(gen_server).
 
--export([keep/2, release/1]).
+-export([keep/2, keeps/1, release/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -record(keeper, {via :: weft_names:via(),
                  %% The processes that it is kept for, by monitor.
-                 pids :: #{reference() => pid()}}).
+                 pids :: #{reference() => pid()},
+                 %% The keeper on another node that has the name, if it is not this one.
+                 first = none :: none | {pid(), reference()}}).
 
 %% @doc Keeps a name for the caller. `error': another requester has it, or there is no quorum.
 -spec keep(weft_names:via(), Requester :: term()) -> {ok, pid()} | error.
@@ -26,11 +30,22 @@ keep(Via, Requester) ->
     end.
 
 share(Keeper) ->
+    case asked(share, Keeper) of
+        kept -> {ok, Keeper};
+        gone -> error
+    end.
+
+%% @doc Does it keep the name still? A message, since one that has lost it may be about to end.
+-spec keeps(pid() | none) -> boolean().
+keeps(none) -> true;
+keeps(Keeper) -> asked(keeps, Keeper) =:= kept.
+
+asked(What, Keeper) ->
     Ref = monitor(process, Keeper),
-    Keeper ! {share, self(), Ref},
+    Keeper ! {What, self(), Ref},
     receive
-        {Ref, kept} -> demonitor(Ref, [flush]), {ok, Keeper};
-        {'DOWN', Ref, process, Keeper, _} -> error
+        {Ref, Answer} -> demonitor(Ref, [flush]), Answer;
+        {'DOWN', Ref, process, Keeper, _} -> gone
     end.
 
 %% @doc No longer keeps it for the caller. If no other process shares it, waits until the name is
@@ -39,26 +54,33 @@ share(Keeper) ->
 release(none) ->
     ok;
 release(Keeper) ->
-    Ref = monitor(process, Keeper),
-    Keeper ! {release, self(), Ref},
-    receive
-        {Ref, released} -> demonitor(Ref, [flush]), ok;
-        {'DOWN', Ref, process, Keeper, _} -> ok
-    end.
+    _ = asked(release, Keeper),
+    ok.
 
 %% @private
 init({Pid, Via, Requester}) ->
     process_flag(trap_exit, true),
+    Keeper = #keeper{via = Via, pids = #{monitor(process, Pid) => Pid}},
     case weft_names:register(Via, self(), Requester) of
         ok ->
-            {ok, #keeper{via = Via, pids = #{monitor(process, Pid) => Pid}}};
+            {ok, Keeper};
         {error, {taken, Other}} ->
             case weft_names:lookup(Via) of
-                {ok, Other, Requester} -> {stop, {shutdown, {kept_by, Other}}};
+                {ok, Other, Requester} when node(Other) =:= node() ->
+                    {stop, {shutdown, {kept_by, Other}}};
+                {ok, Other, Requester} -> second(Other, Keeper);
                 _ -> {stop, {shutdown, taken}}
             end;
         {error, Reason} ->
             {stop, {shutdown, Reason}}
+    end.
+
+%% Watched before it is asked: its end must not go unseen.
+second(First, Keeper) ->
+    Monitor = monitor(process, First),
+    case share(First) of
+        {ok, First} -> {ok, Keeper#keeper{first = {First, Monitor}}};
+        error -> {stop, {shutdown, taken}}
     end.
 
 %% @private
@@ -74,6 +96,9 @@ handle_cast(Request, Keeper) ->
 handle_info({share, Pid, Ref}, #keeper{pids = Pids} = Keeper) ->
     Pid ! {Ref, kept},
     {noreply, Keeper#keeper{pids = Pids#{monitor(process, Pid) => Pid}}};
+handle_info({keeps, Pid, Ref}, Keeper) ->
+    Pid ! {Ref, kept},
+    {noreply, Keeper};
 handle_info({release, Pid, Ref}, #keeper{pids = Pids} = Keeper) ->
     Left = case [M || {M, P} <- maps:to_list(Pids), P =:= Pid] of
                [Monitor | _] -> demonitor(Monitor, [flush]), left(Monitor, Keeper);
@@ -81,20 +106,30 @@ handle_info({release, Pid, Ref}, #keeper{pids = Pids} = Keeper) ->
            end,
     Pid ! {Ref, released},
     goes_on(Left);
+handle_info({'DOWN', Monitor, process, First, _}, #keeper{first = {First, Monitor}} = Keeper) ->
+    lost(Keeper);
 handle_info({'DOWN', Monitor, process, _, _}, Keeper) ->
     goes_on(left(Monitor, Keeper));
-handle_info({'EXIT', _, {weft_names_lost, _, _}}, #keeper{via = Via, pids = Pids} = Keeper) ->
-    [exit(Pid, {weft_lock_lost, Via}) || Pid <- maps:values(Pids)],
-    {stop, normal, Keeper};
+handle_info({'EXIT', _, {weft_names_lost, _, _}}, Keeper) ->
+    lost(Keeper);
+handle_info({'EXIT', First, {weft_lock_lost, _}}, #keeper{first = {First, _}} = Keeper) ->
+    lost(Keeper);
 handle_info(Message, Keeper) ->
     ok = weft_stray:message(Message),
     {noreply, Keeper}.
 
+lost(#keeper{via = Via, pids = Pids} = Keeper) ->
+    [exit(Pid, {weft_lock_lost, Via}) || Pid <- maps:values(Pids)],
+    {stop, normal, Keeper}.
+
 %% Unregistered before the last process gets its answer.
-left(Monitor, #keeper{via = Via, pids = Pids} = Keeper) ->
+left(Monitor, #keeper{pids = Pids} = Keeper) ->
     Left = maps:remove(Monitor, Pids),
-    _ = map_size(Left) =:= 0 andalso weft_names:unregister(Via),
+    _ = map_size(Left) =:= 0 andalso given_up(Keeper),
     Keeper#keeper{pids = Left}.
+
+given_up(#keeper{via = Via, first = none}) -> weft_names:unregister(Via);
+given_up(#keeper{first = {First, Monitor}}) -> demonitor(Monitor, [flush]), release(First).
 
 goes_on(#keeper{pids = Pids} = Keeper) when map_size(Pids) =:= 0 -> {stop, normal, Keeper};
 goes_on(Keeper) -> {noreply, Keeper}.
