@@ -140,13 +140,18 @@ node_row(Node, Nodes, Unknown, Statuses) ->
               groups => [text(Group) || Group <- maps:get(own_groups, Status)],
               %% A circuit that passes through is known to the link it comes by and to the other.
               relayed_circuits => length(Relayed) div 2,
-              relayed_bytes => lists:sum([Bytes || #{relayed_bytes := Bytes} <- Links])};
+              relayed_bytes => relayed_bytes(Status, Links)};
         #{} ->
             #{node => Node, running => case lists:member(Node, Unknown) of
                                            true -> undefined;
                                            false -> false
                                        end}
     end.
+
+%% The node counts this itself: what a link has relayed is gone when it ends.
+relayed_bytes(#{counters := #{relayed_bytes := Bytes}}, _Links) -> Bytes;
+relayed_bytes(_OfAnEarlierVersion, Links) ->
+    lists:sum([Bytes || #{relayed_bytes := Bytes} <- Links]).
 
 link_row(#{last_error := LastError} = Link) ->
     (maps:with([node, state, lanes, rtt_us, queued_bytes, relayed_bytes, ups], Link))

@@ -7,7 +7,7 @@
 %% a second, in which it waits.
 -module(weft_dashboard_node).
 
--export([look/1, names/0]).
+-export([look/1, names/0, unreachable/1]).
 -export_type([wanted/0]).
 
 -type wanted() :: #{migrations := boolean()}.
@@ -51,10 +51,13 @@ utilisation(Before, Now) ->
     [(Active - ActiveBefore) / max(1, Total - TotalBefore)
      || {{Id, ActiveBefore, TotalBefore}, {Id, Active, Total}} <- lists:zip(Before, Now)].
 
-%% Members to which nothing leads now.
+%% @doc Members to which nothing leads now, as far as is known: of one whose process did not answer
+%% in time it is not.
+-spec unreachable(weft_status:status() | map()) -> [node()].
 unreachable(#{node := Self, members := Members, links := Links, sessions := Sessions,
-              routes := Routes}) ->
-    Reached = [Node || #{node := Node, state := up} <- Links ++ Sessions] ++ maps:keys(Routes),
+              routes := Routes} = Status) ->
+    Reached = [Node || #{node := Node, state := up} <- Links ++ Sessions] ++ maps:keys(Routes)
+        ++ [Node || #{node := Node} <- maps:get(unanswered, Status, [])],
     (Members -- [Self]) -- Reached.
 
 %% --- processes --------------------------------------------------------------------------------

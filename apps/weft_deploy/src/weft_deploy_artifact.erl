@@ -6,7 +6,7 @@
 %% To directories weft's own code is added, as this command has it; a release brings its own.
 -module(weft_deploy_artifact).
 
--export([own_code/0, version/2, content/2]).
+-export([own_code/0, version/2, named/2, content/2]).
 -export_type([files/0]).
 
 -type files() :: [{Name :: string(), Content :: binary()}].
@@ -26,7 +26,11 @@ version(#{version := derived} = Family, Own) ->
         Error -> Error
     end;
 version(#{name := Name, version := Version}, _Own) ->
-    {ok, atom_to_list(Name) ++ "-" ++ Version}.
+    {ok, named(Name, Version)}.
+
+%% @doc What a release of a family is called when the file gives its version.
+-spec named(Family :: atom(), Version :: string()) -> string().
+named(Family, Version) -> atom_to_list(Family) ++ "-" ++ Version.
 
 base(#{release := File}) ->
     re:replace(filename:basename(filename:basename(File, ".gz"), ".tar"), "[^A-Za-z0-9._-]", "_",

@@ -244,7 +244,7 @@ whole(#{hosts := Hosts, families := Families} = Spec0) ->
      || #{name := Name, release := Release, paths := [_ | _]} <- Families, Release =/= none],
     Total = lists:sum([Count || #{count := Count} <- Families]),
     Total > ?NODES_MAX andalso bad("these are ~b nodes, there may be ~b", [Total, ?NODES_MAX]),
-    topology(names_differ(Spec0)).
+    topology(releases_differ(names_differ(Spec0))).
 
 %% web1 and 1 nodes of web, 1 of web1: their nodes would have the same names.
 names_differ(#{families := Families} = Spec) ->
@@ -253,6 +253,16 @@ names_differ(#{families := Families} = Spec) ->
          "do not end a name in digits after the name of another family", [A, B])
      || A <- Names, B <- Names, A =/= B, lists:prefix(A, B),
         re:run(lists:nthtail(length(A), B), "^[0-9]*$", [{capture, none}]) =:= match],
+    Spec.
+
+%% a with version b-1, a-b with version 1: what is uploaded for them would have the same name, and
+%% nodes of one would be made of the release of the other.
+releases_differ(#{families := Families} = Spec) ->
+    Given = [{weft_deploy_artifact:named(Name, Version), Name}
+             || #{name := Name, version := Version} <- Families, Version =/= derived],
+    [bad("families ~ts and ~ts: with these versions the releases of both are named ~ts; give one "
+         "another version", [A, B, Release])
+     || {Release, A} <- Given, {Release_, B} <- Given, Release =:= Release_, A < B],
     Spec.
 
 topology(#{carrier := stock, topology := Topology} = Spec) ->

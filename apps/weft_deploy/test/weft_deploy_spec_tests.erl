@@ -45,6 +45,8 @@ each_error_names_what_is_wrong_and_what_could_stand_there_test_() ->
          {[{family, db, #{flags => ["-setcookie", "x"]}} | small()], "flags is"},
          {[{family, db, #{flags => ["-name\n"]}} | small()], "flags is"},
          {[{family, db, #{version => "../up"}} | small()], "version is"},
+         {[{family, a, #{version => "b-1"}}, {family, 'a-b', #{version => "1"}} | small()],
+          "families a and a-b: with these versions the releases of both are named a-b-1"},
          {[{family, db, #{weft => [{lane, 2}]}} | small()], "family db: weft"},
          {[{family, db, #{weft => [{topology, none}]}} | small()], "outside of families"},
          {[{topology, groups} | small()], "family web has no groups"},
