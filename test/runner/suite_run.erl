@@ -10,7 +10,7 @@
 
 %% Cases wait for what should come, so more time costs nothing, and helps on a busy machine.
 -define(MORE_TIME, 3).
--define(REASON_CHARS_MAX, 300).
+-define(REASON_CHARS_MAX, 1000).
 
 %% @doc The tests of modules.
 -spec eunit([module()], Events :: file:filename()) -> no_return().
