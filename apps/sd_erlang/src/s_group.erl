@@ -178,7 +178,8 @@ own_nodes(Name) ->
     ?IF_RUNNING(maps:get(Name, weft_group:own(), [])).
 
 free_nodes() ->
-    lists:usort([node() | nodes()]) -- lists:append(maps:values(weft_group:groups())).
+    lists:usort([node() | sd_erlang_nodes:connected()])
+        -- lists:append(maps:values(weft_group:groups())).
 
 %% --- names ------------------------------------------------------------------------------------
 

@@ -8,12 +8,14 @@
 -behaviour(gen_server).
 
 -export([start_link/1, monitor_nodes/2, monitoring/0]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 
 -record(state, {
     subscribers = #{} :: #{pid() => reference()},
     %% Connected nodes, and the groups that are shared with them.
-    fellows = #{} :: #{node() => [Group :: term()]}}).
+    fellows = #{} :: #{node() => [Group :: term()]},
+    %% Connected nodes of the cluster: of one that is lost nothing says any more that it was one.
+    connected = [] :: [node()]}).
 
 -spec start_link(#{term() => [node()]}) -> {ok, pid()} | {error, term()}.
 start_link(Groups) ->
@@ -32,14 +34,18 @@ monitoring() -> gen_server:call(s_group, monitoring, infinity).
 init(Groups) ->
     ok = weft_group_names:configure(names()),
     ok = weft_group:configure(Groups),
-    ok = net_kernel:monitor_nodes(true),
+    ok = monitor_all_nodes(),
     {ok, Connected} = weft_group:monitor_nodes(all, true),
     Shared = [{Node, Group} || {Group, Nodes} <- maps:to_list(weft_group:own()), Node <- Nodes,
                                lists:member(Node, Connected)],
-    {ok, #state{fellows = lists:foldl(fun({Node, Group}, Map) ->
+    {ok, #state{connected = sd_erlang_nodes:connected(),
+                fellows = lists:foldl(fun({Node, Group}, Map) ->
                                           maps:update_with(Node, fun(G) -> [Group | G] end, [Group],
                                                            Map)
                                       end, #{}, Shared)}}.
+
+%% Connections over other nodes may be hidden.
+monitor_all_nodes() -> net_kernel:monitor_nodes(true, #{node_type => all}).
 
 %% The rule of `global', which the original has as well.
 names() ->
@@ -89,9 +95,16 @@ handle_info({weft_group, Group, {down, Node}}, #state{fellows = Fellows} = State
         Groups ->
             {noreply, State#state{fellows = Fellows#{Node := lists:delete(Group, Groups)}}}
     end;
-handle_info({UpOrDown, Node}, State) when UpOrDown =:= nodeup; UpOrDown =:= nodedown ->
-    _ = weft_group:is_free() andalso tell({UpOrDown, Node}, State),
-    {noreply, State};
+handle_info({nodeup, Node, #{node_type := Type}}, #state{connected = Connected} = State) ->
+    case Type =:= visible orelse sd_erlang_nodes:is_of_cluster(Node) of
+        true -> _ = weft_group:is_free() andalso tell({nodeup, Node}, State),
+                {noreply, State#state{connected = lists:usort([Node | Connected])}};
+        false -> {noreply, State}
+    end;
+handle_info({nodedown, Node, _Info}, #state{connected = Connected} = State) ->
+    _ = lists:member(Node, Connected) andalso weft_group:is_free()
+        andalso tell({nodedown, Node}, State),
+    {noreply, State#state{connected = lists:delete(Node, Connected)}};
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, #state{subscribers = Subscribers} = State) ->
     {noreply, State#state{subscribers = maps:remove(Pid, Subscribers)}};
 handle_info(Message, State) ->
@@ -100,3 +113,13 @@ handle_info(Message, State) ->
 
 tell(Message, #state{subscribers = Subscribers}) ->
     lists:foreach(fun(Pid) -> Pid ! Message end, maps:keys(Subscribers)).
+
+%% @private A process of the version before was told of visible nodes only.
+-spec code_change(term(), tuple(), term()) -> {ok, #state{}}.
+code_change(_Version, {state, Subscribers, Fellows}, _Extra) ->
+    ok = net_kernel:monitor_nodes(false),
+    ok = monitor_all_nodes(),
+    {ok, #state{subscribers = Subscribers, fellows = Fellows,
+                connected = sd_erlang_nodes:connected()}};
+code_change(_Version, State, _Extra) ->
+    {ok, State}.

@@ -12,8 +12,9 @@
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
          end_per_group/2]).
 -export([nodes_see_their_groups/1, names_are_per_group/1, crash_and_return/1,
-         groups_change_at_run_time/1, results_and_errors/1, free_nodes/1, two_initiators/1,
-         attributes_choose_nodes/1, the_module_attr/1, without_the_application/1]).
+         groups_change_at_run_time/1, results_and_errors/1, free_nodes/1,
+         free_nodes_over_a_circuit/1, two_initiators/1, attributes_choose_nodes/1,
+         the_module_attr/1, without_the_application/1]).
 -export([holder/0, listen/1, messages/0, attempt/3]).
 
 -define(NAMES, [n1, n2, n3, n4, n5]).
@@ -25,11 +26,12 @@ all() -> [{group, stock}, {group, weft}].
 %% Those that kill nodes or change much are the last, or have their nodes alone.
 groups() ->
     [{stock, [], [{group, two_stock}, {group, one}] ++ more(five) ++ more(crash)},
-     {weft, [], [{group, five}, {group, crash}] ++ more(two)},
+     {weft, [], [{group, five}, {group, crash}, {group, hub}] ++ more(two)},
      {five, [], [nodes_see_their_groups, names_are_per_group, attributes_choose_nodes,
                  two_initiators, groups_change_at_run_time, results_and_errors]},
      {crash, [], [crash_and_return]},
      {two, [], [free_nodes]},
+     {hub, [], [free_nodes_over_a_circuit]},
      {two_stock, [], [the_module_attr, free_nodes]},
      {one, [], [without_the_application]}].
 
@@ -45,7 +47,7 @@ init_per_group(Carrier, Config) when Carrier =:= stock; Carrier =:= weft ->
 init_per_group(Five, Config) when Five =:= five; Five =:= crash ->
     Placed = weft_test_nodes:begin_suite(Config),
     [{nodes, [boot_in_groups(Name, Placed) || Name <- ?NAMES]} | Placed];
-init_per_group(one, Config) ->
+init_per_group(Own, Config) when Own =:= one; Own =:= hub ->
     weft_test_nodes:begin_suite(Config);
 init_per_group(_Two, Config) ->
     Placed = weft_test_nodes:begin_suite(Config),
@@ -208,6 +210,33 @@ free_nodes(Config) ->
     [ok = call(Node, ?MODULE, listen, [true]) || Node <- Nodes],
     weft_test_nodes:kill(N2),
     until(fun() -> call(N1, ?MODULE, messages, []) =:= [{nodedown, node_name(n2)}] end).
+
+%% Connections over the hub are hidden. So are those of tools, which are no nodes of the cluster.
+free_nodes_over_a_circuit(Config) ->
+    Hub = [node_name(n1)],
+    [_, N2, N3] = [start(boot(Name, carrier(weft, [{topology, {client_server, Role}},
+                                                   {keepalive_ms, 200}]), [], Config))
+                   || {Name, Role} <- [{n1, #{role => server, servers => Hub}},
+                                       {n2, #{role => client, servers => Hub}},
+                                       {n3, #{role => client, servers => Hub}}]],
+    [Name2, Name3] = names([n2, n3]),
+    until(fun() -> lists:member(Name3, call(N2, weft, members, [])) end),
+    ok = call(N2, ?MODULE, listen, [true]),
+    true = call(N2, net_kernel, connect_node, [Name3]),
+    until(fun() -> lists:member({nodeup, Name3}, call(N2, ?MODULE, messages, [])) end),
+    ?assertEqual([Name3], call(N2, erlang, nodes, [hidden])),
+    ?assert(lists:member(Name3, s(N2, own_nodes, []))),
+    ?assert(lists:member(Name2, s(N3, own_nodes, [undefined]))),
+    Tool = boot(n4, #{carrier => stock}, ["-hidden"], Config),
+    true = call(Tool, net_kernel, connect_node, [Name2]),
+    until(fun() -> lists:member(node_name(n4), call(N2, erlang, nodes, [hidden])) end),
+    weft_test_nodes:kill(Tool),
+    weft_test_nodes:kill(N3),
+    until(fun() -> lists:member({nodedown, Name3}, call(N2, ?MODULE, messages, [])) end),
+    until(fun() -> not lists:member(node_name(n4), call(N2, erlang, nodes, [hidden])) end),
+    Of = [Message || {_, Node} = Message <- call(N2, ?MODULE, messages, []),
+                     lists:member(Node, names([n3, n4]))],
+    ?assertEqual([{nodeup, Name3}, {nodedown, Name3}], Of).
 
 %% The original blocks for ever.
 two_initiators(Config) ->
