@@ -35,7 +35,26 @@ an_owner_of_an_earlier_version_gets_them_key_by_key_test() ->
                                   end)).
 
 nothing_is_asked_for_nothing_test() ->
-    ?assertEqual([], brought([[], []], fun answer/1)).
+    ?assertEqual([], brought([[], []], fun answer/1)),
+    ?assertEqual({[], #{}}, weft_kv_hints:next(#{}, 1, weft_kv_table:new())).
+
+%% The owner is full, say, and takes none: the others behind them are brought all the same.
+each_of_many_has_its_turn_test() ->
+    Table = weft_kv_table:new(),
+    Keys = [begin
+                {Key, {Object, Kind}} = item(Number),
+                ok = weft_kv_table:store(Key, Object, Kind, Table),
+                Key
+            end || Number <- lists:seq(1, 300)],
+    Hints = maps:from_keys(Keys, true),
+    Next = fun(_, Seen) ->
+               {Batches, Hints} = weft_kv_hints:next(Hints, 1000000, Table),
+               Some = [Key || Batch <- Batches, {Key, _} <- Batch],
+               ?assertEqual(100, length(lists:usort(Some))),
+               maps:merge(Seen, maps:from_keys(Some, true))
+           end,
+    %% One has no turn with a chance of two thirds to the power of 200.
+    ?assertEqual(Hints, lists:foldl(Next, #{}, lists:seq(1, 200))).
 
 answer({entropy, _}) -> {ok, weft_kv_copy:announced([])};
 answer({merge_all, Batch}) -> {ok, {ok, length(Batch)}};

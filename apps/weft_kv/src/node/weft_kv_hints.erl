@@ -18,14 +18,21 @@
 -define(HINTS_MAX, 100).
 
 %% @doc Some of these, in batches of not many more bytes than so many, and the hints without what
-%% was forgotten meanwhile: that needs no owner.
+%% was forgotten meanwhile: that needs no owner. They begin anywhere: those that an owner refuses,
+%% as it is full, may not keep the others here.
 -spec next(hints(), BytesMax :: pos_integer(), weft_kv_table:table()) ->
           {[[weft_kv_copy:item()]], hints()}.
 next(Hints, BytesMax, Table) ->
-    Keys = lists:sublist(maps:keys(Hints), ?HINTS_MAX),
+    Keys = some(maps:keys(Hints)),
     Batches = batches(Keys, BytesMax, Table),
     Left = maps:without([Key || Batch <- Batches, {Key, none} <- Batch], Hints),
     {[[Item || {_, {_, _}} = Item <- Batch] || Batch <- Batches], Left}.
+
+some([]) ->
+    [];
+some(Keys) ->
+    {Before, From} = lists:split(rand:uniform(length(Keys)) - 1, Keys),
+    lists:sublist(From ++ Before, ?HINTS_MAX).
 
 batches([], _, _) -> [];
 batches(Keys, BytesMax, Table) ->
