@@ -42,10 +42,42 @@ seen_often_is_watched_once_test() ->
         ok = gen_server:cast(Pid, {watch, ?PLACE}),
         _ = sys:get_state(Pid),
         ?assertEqual(Watch, found()),
-        ?assertEqual({monitors, [{process, ?PLACE}]}, process_info(Pid, monitors)),
+        ?assertEqual({monitors, [{process, Process}]}, process_info(Pid, monitors)),
         ended(Process, normal),
         ?assertEqual({monitors, []}, process_info(Pid, monitors))
     end).
+
+%% The end of a process has not been heard of yet, and another one has its name already. What is
+%% sent then is not done by that one, as it counts as not done.
+what_is_sent_is_for_the_process_that_is_watched_test() ->
+    ok = weft_vnode_names:make([?MODULE]),
+    {ok, Name} = weft_vnode_names:name(?MODULE, 0),
+    Partition = fun() ->
+                    true = register(Name, self()),
+                    receive {'$gen_call', From, Command} ->
+                        gen_server:reply(From, Command)
+                    end
+                end,
+    watching(fun(Watching) ->
+        {First, FirstRef} = spawn_monitor(Partition),
+        until(fun() -> whereis(Name) =:= First end),
+        ok = weft_vnode_watch:seen({Name, node()}),
+        until(fun() -> weft_vnode_watch:find({Name, node()}) =/= unknown end),
+        ok = sys:suspend(Watching),
+        First ! {'$gen_call', {self(), first}, stop},
+        receive {'DOWN', FirstRef, process, _, normal} -> ok end,
+        {Second, SecondRef} = spawn_monitor(Partition),
+        until(fun() -> whereis(Name) =:= Second end),
+        {ok, Sent} = weft_vnode:send(?MODULE, {0, node(), primary}, key, add, tag),
+        ok = sys:resume(Watching),
+        until(fun() -> weft_vnode:lost(Sent) =/= false end),
+        ?assertEqual({true, moved}, weft_vnode:lost(Sent)),
+        %% It gets what is sent after this first.
+        Second ! {'$gen_call', {self(), tag}, last},
+        receive {'DOWN', SecondRef, process, _, normal} -> ok end,
+        ?assertEqual([last], [Answer || {tag, Answer} <- messages()])
+    end),
+    weft_vnode_names:forget().
 
 %% What it has said before does not hold any more.
 another_process_knows_nothing_test() ->
@@ -88,6 +120,8 @@ found() ->
 ended(Pid, Reason) ->
     Pid ! {stop, Reason},
     until(fun() -> weft_vnode_watch:find(?PLACE) =:= unknown end).
+
+messages() -> receive Message -> [Message | messages()] after 0 -> [] end.
 
 messages(Pid) ->
     {message_queue_len, Length} = process_info(Pid, message_queue_len),

@@ -118,13 +118,17 @@ sent(To, Request, Tag) ->
     case weft_vnode_watch:find(To) of
         {ok, Watch} ->
             %% As `gen_server:call/3' does it, but for its monitor.
-            case erlang:send(To, {'$gen_call', {self(), Tag}, Request},
+            case erlang:send(process(To, Watch), {'$gen_call', {self(), Tag}, Request},
                              [nosuspend, noconnect]) of
                 ok -> {ok, {To, Watch}};
                 _ -> unknown
             end;
         unknown -> unknown
     end.
+
+%% If it has ended in order, nothing was done, so no other process may get what is said to it.
+process(_To, {_, Pid}) -> Pid;
+process(To, _Watch) -> To.
 
 %% @doc Has the process ended since it was sent to, or the connection? Then no answer comes. Of
 %% another node, an answer may have been overtaken by this, so that it can not be said that nothing

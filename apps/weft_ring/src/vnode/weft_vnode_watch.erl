@@ -14,8 +14,9 @@
 -export_type([place/0, watch/0]).
 
 -type place() :: {Name :: atom(), node()}.
-%% Another one if it was lost meanwhile.
--type watch() :: reference().
+%% Another one if it was lost meanwhile. On this node it says which process that is. What is sent to
+%% the name may get to another process than the one that is watched.
+-type watch() :: reference() | {reference(), pid()}.
 
 %% So long it is known why a process ended.
 -define(REMEMBERED_MS, 10000).
@@ -77,7 +78,7 @@ handle_call(Request, _From, Watched) ->
 handle_cast({watch, Place}, Watched) ->
     New = case Watched of
               #{Place := _} -> Watched;
-              #{} -> Watched#{Place => monitor(process, Place, [{tag, {down, Place}}])}
+              #{} -> Watched#{Place => watched(Place)}
           end,
     true = ets:insert(?MODULE, {Place, up, map_get(Place, New)}),
     {noreply, New};
@@ -86,7 +87,8 @@ handle_cast(Request, Watched) ->
     {noreply, Watched}.
 
 %% @private
-handle_info({{down, Place}, Watch, process, _, Reason}, Watched) ->
+handle_info({{down, Place}, _, process, _, Reason}, Watched) ->
+    Watch = map_get(Place, Watched),
     true = ets:insert(?MODULE, {Place, {down, Reason}, Watch}),
     _ = erlang:send_after(?REMEMBERED_MS, self(), {forget, Place, Watch}),
     {noreply, maps:remove(Place, Watched)};
@@ -96,3 +98,11 @@ handle_info({forget, Place, Watch}, Watched) ->
 handle_info(Message, Watched) ->
     ok = weft_stray:message(Message),
     {noreply, Watched}.
+
+watched({Name, Node} = Place) when Node =:= node() ->
+    case whereis(Name) of
+        Pid when is_pid(Pid) -> {monitor(process, Pid, [{tag, {down, Place}}]), Pid};
+        undefined -> monitor(process, Place, [{tag, {down, Place}}])
+    end;
+watched(Place) ->
+    monitor(process, Place, [{tag, {down, Place}}]).
