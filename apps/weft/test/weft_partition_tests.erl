@@ -13,7 +13,10 @@ policy_test_() ->
     {foreach, fun prepared/0, fun cleared/1,
      [fun nobody_counts/1, fun alone_among_three/1, fun applications_are_paused/1,
       fun what_was_paused_is_remembered/1, fun a_short_split_leaves_applications_running/1,
-      fun what_is_started_in_the_minority_is_paused/1, fun what_does_not_start_is_tried_again/1]}.
+      fun what_is_started_in_the_minority_is_paused/1, fun what_does_not_start_is_tried_again/1,
+      fun an_application_is_what_it_was/1, fun what_is_needed_is_what_it_was/1,
+      fun what_was_paused_by_an_earlier_version_is_resumed/1,
+      fun what_is_never_started_is_given_up_for_now/1]}.
 
 prepared() ->
     ok = weft_view:new(),
@@ -27,6 +30,8 @@ cleared(_) ->
     ok = killed(weft_partition),
     ok = killed(weft_partition_applications),
     ok = weft_view:clear(weft_partition_applications),
+    [begin _ = application:stop(App), _ = application:unload(App) end
+     || App <- [weft_user, weft_slow]],
     [application:unset_env(weft, Key)
      || Key <- [partition_grace_ms, partition_policy, partition_nodes, pause_applications]].
 
@@ -141,12 +146,79 @@ what_does_not_start_is_tried_again(_) ->
         ok = application:unload(weft_slow)
     end)}.
 
+%% A permanent application that fails ends the node, before a split and after it.
+an_application_is_what_it_was(_) ->
+    {timeout, 60, ?_test([begin
+        ok = slow_started(Type),
+        ok = paused_and_resumed([weft_slow], fun ok/0),
+        ?assertEqual(Type, type(weft_slow)),
+        ok = application:stop(weft_slow),
+        ok = application:unload(weft_slow)
+    end || Type <- [permanent, transient, temporary]])}.
+
+%% The order is the wrong one: who needs the other is started first. Meanwhile the process is
+%% another one, and what is paused is told to it again.
+what_is_needed_is_what_it_was(_) ->
+    {timeout, 60, ?_test(begin
+        ok = slow_started(permanent),
+        ok = loaded(weft_user, [weft_slow]),
+        ok = application:start(weft_user, transient),
+        Both = [weft_slow, weft_user],
+        ok = paused_and_resumed(Both, fun() ->
+            ok = killed(weft_partition_applications),
+            ok = started(weft_partition_applications),
+            weft_partition_applications:pause(Both)
+        end),
+        ?assertEqual([permanent, transient], [type(App) || App <- Both]),
+        ?assertEqual(undefined, weft_view:lookup({weft_partition_applications, types}))
+    end)}.
+
+%% It has written no types.
+what_was_paused_by_an_earlier_version_is_resumed(_) ->
+    {timeout, 60, ?_test(begin
+        ok = loaded(weft_slow, []),
+        ok = weft_view:put(weft_partition_applications, weft_partition_applications,
+                           {pause, [weft_slow]}),
+        ok = weft_partition_applications:resume(),
+        ok = weft_test_nodes:until(fun() -> is_running(weft_slow) end),
+        ?assertEqual(temporary, type(weft_slow))
+    end)}.
+
+%% Each of the two needs the other: no way to start them is looked for without an end.
+what_is_never_started_is_given_up_for_now(_) ->
+    {timeout, 60, ?_test(begin
+        ok = loaded(weft_slow, [weft_user]),
+        ok = loaded(weft_user, [weft_slow]),
+        ok = weft_view:put(weft_partition_applications, weft_partition_applications,
+                           {pause, [weft_slow, not_there]}),
+        ok = weft_partition_applications:resume(),
+        _ = sys:get_state(weft_partition_applications, 20000),
+        ?assertEqual({resume, [weft_slow, not_there]}, wanted())
+    end)}.
+
+ok() -> ok.
+
+paused_and_resumed(Applications, Meanwhile) ->
+    ok = weft_partition_applications:pause(Applications),
+    ok = weft_test_nodes:until(fun() -> not lists:any(fun is_running/1, Applications) end),
+    ok = Meanwhile(),
+    ok = weft_partition_applications:resume(),
+    weft_test_nodes:until(fun() -> weft_partition_applications:paused() =:= [] end).
+
+type(Application) ->
+    proplists:get_value(Application, proplists:get_value(started, application:info())).
+
 wanted() -> weft_view:lookup(weft_partition_applications).
 
-slow_started() ->
-    ok = application:load({application, weft_slow, [{mod, {?MODULE, []}}, {modules, []},
-                                                    {applications, []}, {registered, []}]}),
-    application:start(weft_slow).
+slow_started() -> slow_started(temporary).
+
+slow_started(Type) ->
+    ok = loaded(weft_slow, []),
+    application:start(weft_slow, Type).
+
+loaded(Application, Needed) ->
+    application:load({application, Application, [{mod, {?MODULE, []}}, {modules, []},
+                                                 {applications, Needed}, {registered, []}]}).
 
 paused_alone(Applications) ->
     ok = application:set_env(weft, partition_policy, pause_minority),
