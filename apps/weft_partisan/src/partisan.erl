@@ -5,7 +5,8 @@
 %% New code calls `erlang' and `weft' directly. docs/guide/partisan.md says what is different, and
 %% what is not there.
 -module(partisan).
--compile({no_auto_import, [demonitor/1, demonitor/2, exit/2, is_pid/1, is_process_alive/1,
+-compile({no_auto_import, [demonitor/1, demonitor/2, exit/2, is_alive/0, is_pid/1,
+                           is_process_alive/1,
                            is_reference/1, make_ref/0, monitor/2, monitor/3, monitor_node/2,
                            node/0, node/1, nodes/0, nodes/1, process_info/1, process_info/2,
                            self/0, spawn/2, spawn/4, spawn_monitor/2, spawn_monitor/4,
@@ -17,12 +18,14 @@
          send_after/3, send_after/4, cancel_timer/1, cancel_timer/2, broadcast/2]).
 -export([node/0, node/1, nodes/0, nodes/1, nodestring/0, node_spec/0, node_spec/1, node_spec/2,
          is_connected/1, is_connected/2, is_fully_connected/1, disconnect_node/1,
+         kill_connections/1,
          monitor_node/2, monitor_node/3, monitor_nodes/1, monitor_nodes/2,
          default_channel/0, channel_opts/1]).
 -export([self/0, self/1, make_ref/0, spawn/2, spawn/4, spawn_monitor/2, spawn_monitor/4,
          monitor/1, monitor/2, monitor/3, demonitor/1, demonitor/2, exit/2, whereis/1,
          is_process_alive/1, process_info/1, process_info/2, is_pid/1, is_reference/1,
-         is_local/1, is_local_pid/1, is_local_reference/1, is_self/1]).
+         is_local/1, is_local_name/1, is_local_name/2, is_local_pid/1, is_local_pid/2,
+         is_local_reference/1, is_local_reference/2, is_self/1]).
 -export_type([server_ref/0, node_spec/0]).
 
 -type server_ref() :: pid() | atom() | {atom(), node()} | {global, term()}
@@ -67,9 +70,12 @@ nodestring() -> atom_to_binary(erlang:node()).
 -spec nodes() -> [node()].
 nodes() -> weft_partisan_watch:up().
 
-%% @doc With `visible' or `connected': as nodes/0. With other kinds: as `erlang:nodes/1'.
+%% @doc With `visible' or `connected': as nodes/0. With `hidden' the other connected nodes, such as
+%% tools. With other kinds: as `erlang:nodes/1'. With a list, what one of the kinds has.
 -spec nodes(atom() | [atom()]) -> [node()].
+nodes(Kinds) when is_list(Kinds) -> lists:usort(lists:append([nodes(Kind) || Kind <- Kinds]));
 nodes(Kind) when Kind =:= visible; Kind =:= connected -> nodes();
+nodes(hidden) -> erlang:nodes(hidden) -- nodes();
 nodes(Kind) -> erlang:nodes(Kind).
 
 %% @doc Without addresses, since join/1 needs none.
@@ -102,6 +108,11 @@ disconnect_node(Node) when Node =:= erlang:node() ->
     true;
 disconnect_node(Node) -> erlang:disconnect_node(Node).
 
+-spec kill_connections(node() | [node()]) -> ok.
+kill_connections(Nodes) when is_list(Nodes) ->
+    lists:foreach(fun erlang:disconnect_node/1, Nodes -- [erlang:node()]);
+kill_connections(Node) -> kill_connections([Node]).
+
 -spec monitor_node(node() | node_spec(), boolean()) -> true.
 monitor_node(Node, Flag) -> erlang:monitor_node(partisan_peer_service:name(Node), Flag).
 
@@ -109,13 +120,27 @@ monitor_node(Node, Flag) -> erlang:monitor_node(partisan_peer_service:name(Node)
 monitor_node(Node, Flag, Options) ->
     erlang:monitor_node(partisan_peer_service:name(Node), Flag, Options).
 
-%% @doc `net_kernel:monitor_nodes/1': of nodes that are connected. For all that can be reached there
-%% is `partisan_peer_service:on_up/2'.
--spec monitor_nodes(boolean()) -> ok | error | {error, term()}.
-monitor_nodes(Flag) -> net_kernel:monitor_nodes(Flag).
+%% @doc From now on the caller gets `{nodeup, Node}' and `{nodedown, Node}' for the nodes of
+%% nodes/0, or no more.
+-spec monitor_nodes(boolean()) -> ok | error.
+monitor_nodes(Flag) -> monitor_nodes(Flag, []).
 
--spec monitor_nodes(boolean(), [term()]) -> ok | error | {error, term()}.
-monitor_nodes(Flag, Options) -> net_kernel:monitor_nodes(Flag, Options).
+%% @doc With the option `nodedown_reason' the messages have a third element, as in Partisan. No node
+%% is hidden.
+-spec monitor_nodes(boolean(), [nodedown_reason | {node_type, all | visible | hidden}]) ->
+          ok | error.
+monitor_nodes(Flag, Options) when is_boolean(Flag), is_list(Options) ->
+    Form = case lists:member(nodedown_reason, Options) of
+               true -> with_reason;
+               false -> plain
+           end,
+    case lists:member({node_type, hidden}, Options) of
+        true -> ok;
+        false -> monitor_reachable(is_alive(), Flag, Form)
+    end.
+
+monitor_reachable(true, Flag, Form) -> weft_partisan_watch:monitor_nodes(self(), Flag, Form);
+monitor_reachable(false, _Flag, _Form) -> error.
 
 %% @doc `undefined', as in Partisan: a message goes as with `!'.
 -spec default_channel() -> atom().
@@ -197,14 +222,16 @@ send(Ref, Message) ->
 -spec send(server_ref(), term(), weft_partisan_options:options()) -> ok | {error, term()}.
 send(Ref, Message, Options) -> forward_message(Ref, Message, Options).
 
--spec send_after(non_neg_integer(), pid() | atom(), term()) -> reference().
+-spec send_after(non_neg_integer(), server_ref(), term()) -> reference().
 send_after(TimeMs, Receiver, Message) -> send_after(TimeMs, Receiver, Message, []).
 
 %% @doc To a process of this node, as `erlang:send_after/4'.
--spec send_after(integer(), pid() | atom(), term(), [{abs, boolean()}]) -> reference().
+-spec send_after(integer(), server_ref(), term(), [{abs, boolean()}]) -> reference().
 send_after(TimeMs, Receiver, Message, Options)
   when is_atom(Receiver); erlang:node(Receiver) =:= erlang:node() ->
     erlang:send_after(TimeMs, Receiver, Message, Options);
+send_after(TimeMs, {Name, Node}, Message, Options) when is_atom(Name), Node =:= erlang:node() ->
+    erlang:send_after(TimeMs, Name, Message, Options);
 send_after(_TimeMs, Receiver, _Message, _Options) ->
     weft_partisan_options:not_supported({send_after, Receiver},
                                         "set the timer for a process of this node, and send then").
@@ -293,8 +320,23 @@ is_local(Term) -> erlang:node(Term) =:= erlang:node().
 -spec is_local_pid(pid()) -> boolean().
 is_local_pid(Pid) when erlang:is_pid(Pid) -> is_local(Pid).
 
+%% @doc Is it this pid, which is one of this node?
+-spec is_local_pid(pid(), pid()) -> boolean().
+is_local_pid(Pid, Other) -> Pid =:= Other andalso is_local_pid(Pid).
+
+-spec is_local_name(atom() | {atom(), node()}) -> boolean().
+is_local_name({Name, Node}) when is_atom(Name) -> Node =:= erlang:node();
+is_local_name(Name) -> is_atom(Name).
+
+-spec is_local_name(atom() | {atom(), node()}, atom()) -> boolean().
+is_local_name({Name, Node}, Other) -> Name =:= Other andalso Node =:= erlang:node();
+is_local_name(Name, Other) -> Name =:= Other.
+
 -spec is_local_reference(reference()) -> boolean().
 is_local_reference(Reference) when erlang:is_reference(Reference) -> is_local(Reference).
+
+-spec is_local_reference(reference(), reference()) -> boolean().
+is_local_reference(Reference, Other) -> Reference =:= Other andalso is_local_reference(Reference).
 
 -spec is_self(term()) -> boolean().
 is_self(Term) -> Term =:= erlang:self().

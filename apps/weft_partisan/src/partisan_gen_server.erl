@@ -5,7 +5,9 @@
 
 -export([start/3, start/4, start_link/3, start_link/4, start_monitor/3, start_monitor/4,
          stop/1, stop/3, call/2, call/3, cast/2, cast/3, reply/2, abcast/2, abcast/3,
-         multi_call/2, multi_call/3, multi_call/4]).
+         multi_call/2, multi_call/3, multi_call/4,
+         send_request/2, send_request/3, wait_response/2, receive_response/2, check_response/2,
+         enter_loop/3, enter_loop/4, enter_loop/5]).
 -export([behaviour_info/1]).
 
 %% @private A module with the behaviour `partisan_gen_server' is one for `gen_server'.
@@ -66,6 +68,39 @@ whole(Server, _Request) -> Server.
 
 pid(undefined, Server, Request) -> exit({noproc, {?MODULE, call, [Server, Request]}});
 pid(Pid, _Server, _Request) -> Pid.
+
+-spec send_request(partisan:server_ref(), term()) -> gen_server:request_id().
+send_request(Server, Request) -> gen_server:send_request(Server, Request).
+
+%% @doc The options are checked, and the request goes by the distribution.
+-spec send_request(partisan:server_ref(), term(), weft_partisan_options:options()) ->
+          gen_server:request_id().
+send_request(Server, Request, Options) ->
+    _ = weft_partisan_options:translate(Options),
+    gen_server:send_request(Server, Request).
+
+-spec wait_response(gen_server:request_id(), timeout()) ->
+          {reply, term()} | timeout | {error, {term(), partisan:server_ref()}}.
+wait_response(Id, TimeoutMs) -> gen_server:wait_response(Id, TimeoutMs).
+
+-spec receive_response(gen_server:request_id(), timeout()) ->
+          {reply, term()} | timeout | {error, {term(), partisan:server_ref()}}.
+receive_response(Id, TimeoutMs) -> gen_server:receive_response(Id, TimeoutMs).
+
+-spec check_response(Message :: term(), gen_server:request_id()) ->
+          {reply, term()} | no_reply | {error, {term(), partisan:server_ref()}}.
+check_response(Message, Id) -> gen_server:check_response(Message, Id).
+
+-spec enter_loop(module(), list(), State :: term()) -> no_return().
+enter_loop(Module, Options, State) -> gen_server:enter_loop(Module, own(Options), State).
+
+-spec enter_loop(module(), list(), State :: term(), Name :: term()) -> no_return().
+enter_loop(Module, Options, State, NameOrTimeout) ->
+    gen_server:enter_loop(Module, own(Options), State, NameOrTimeout).
+
+-spec enter_loop(module(), list(), State :: term(), Name :: term(), timeout()) -> no_return().
+enter_loop(Module, Options, State, Name, TimeoutMs) ->
+    gen_server:enter_loop(Module, own(Options), State, Name, TimeoutMs).
 
 -spec cast(partisan:server_ref(), term()) -> ok.
 cast(Server, Request) -> gen_server:cast(Server, Request).

@@ -7,7 +7,8 @@
          update_members/1, manager/0, on_up/2, on_up/3, on_down/2, on_down/3, stop/0, stop/1,
          decode/1, forward_message/3, name/1]).
 -export([connections/0, add_sup_callback/1, reserve/1, partitions/0, inject_partition/2,
-         resolve_partition/1, broadcast_members/0]).
+         resolve_partition/1, broadcast_members/0, broadcast_members/1, exchanges/0, exchanges/1,
+         cancel_exchanges/1, get_local_state/0]).
 
 -type peer() :: node() | string() | binary() | partisan:node_spec().
 -type callback() :: fun(() -> term()) | fun((node()) -> term()).
@@ -138,6 +139,26 @@ resolve_partition(_Reference) -> {error, not_implemented}.
 %% @doc Not there.
 -spec broadcast_members() -> no_return().
 broadcast_members() -> missing({broadcast_members, 0}, "all members get weft's broadcasts").
+
+%% @doc Not there.
+-spec broadcast_members(timeout()) -> no_return().
+broadcast_members(_TimeoutMs) -> broadcast_members().
+
+%% @doc Not there: what a node missed of broadcasts is sent again without its doing.
+-spec exchanges() -> no_return().
+exchanges() -> missing({exchanges, 0}, "weft sends again what a node missed").
+
+%% @doc Not there.
+-spec exchanges(node()) -> no_return().
+exchanges(_Node) -> exchanges().
+
+%% @doc Not there.
+-spec cancel_exchanges(term()) -> no_return().
+cancel_exchanges(_Which) -> missing({cancel_exchanges, 1}, "weft sends again what a node missed").
+
+%% @doc Not there.
+-spec get_local_state() -> no_return().
+get_local_state() -> missing({get_local_state, 0}, "call members/0").
 
 -spec missing({atom(), arity()}, string()) -> no_return().
 missing({Function, Arity}, Instead) ->

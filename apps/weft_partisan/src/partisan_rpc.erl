@@ -8,8 +8,12 @@
 -spec call(node(), module(), atom(), [term()]) -> term() | {badrpc, term()}.
 call(Node, Module, Function, Args) -> rpc:call(Node, Module, Function, Args).
 
--spec call(node(), module(), atom(), [term()], timeout()) -> term() | {badrpc, term()}.
-call(Node, Module, Function, Args, TimeoutMs) ->
+%% @doc The last argument is the time in milliseconds, or options. Of these only the timeout counts:
+%% a call goes by the distribution.
+-spec call(node(), module(), atom(), [term()], timeout() | weft_partisan_options:options()) ->
+          term() | {badrpc, term()}.
+call(Node, Module, Function, Args, TimeoutOrOptions) ->
+    {TimeoutMs, _Options} = weft_partisan_options:call(TimeoutOrOptions),
     rpc:call(Node, Module, Function, Args, TimeoutMs).
 
 -spec cast(node(), module(), atom(), [term()]) -> true.

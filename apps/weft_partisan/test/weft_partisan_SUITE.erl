@@ -12,16 +12,17 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
 -export([nodes_join_and_leave/1, messages_arrive/1, options_of_messages/1, processes/1,
-         functions_hear_of_nodes/1, the_example_of_the_guide/1, what_is_not_there_says_so/1]).
+         functions_hear_of_nodes/1, tools_are_no_nodes/1, the_example_of_the_guide/1,
+         what_is_not_there_says_so/1]).
 %% Run on the nodes.
--export([holder/0, forward/1, attempt/3, hear/1, start_tally/0]).
+-export([holder/0, hear_of_nodes/0, forward/1, attempt/3, hear/1, start_tally/0]).
 
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [nodes_join_and_leave, messages_arrive, options_of_messages, processes,
+    [nodes_join_and_leave, messages_arrive, options_of_messages, processes, tools_are_no_nodes,
      the_example_of_the_guide, what_is_not_there_says_so, functions_hear_of_nodes].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -151,6 +152,7 @@ functions_hear_of_nodes(Config) ->
     Add(on_down, name(B), Tell(wrong)),
     Add(on_down, any, fun(_) -> exit(on_purpose) end),
     Add(on_down, any, fun() -> holder ! down end),
+    Monitor = call(A, ?MODULE, hear_of_nodes, []),
     weft_test_nodes:kill(C),
     until(fun() -> lists:sort(held(A)) =:= lists:sort([down, {down, Name}]) end),
     %% The functions outlive the process that calls them.
@@ -159,6 +161,8 @@ functions_hear_of_nodes(Config) ->
     _ = start(p3, client([p1]), Config),
     until(fun() -> lists:last(held(A)) =:= {up, Name} end),
     ?assertEqual(3, length(held(A))),
+    ?assertEqual([{nodedown, Name}, {nodeup, Name}],
+                 call(A, weft_test_nodes, ask, [Monitor, held])),
     ?assertMatch({raised, {bad_function, _, _}},
                  call(A, ?MODULE, attempt, [partisan_peer_service, on_up, [any, holder]])),
     ?assertEqual({error, {unknown_request, stray}},
@@ -166,6 +170,21 @@ functions_hear_of_nodes(Config) ->
     Many = [call(A, ?MODULE, attempt, [partisan_peer_service, on_up, [any, fun() -> ok end]])
             || _ <- lists:seq(1, 1020)],
     ?assertEqual({raised, {too_many_functions, 1024}}, lists:last(Many)).
+
+%% A hidden node that observes is no node of the cluster, and answers no calls to all.
+tools_are_no_nodes(Config) ->
+    [A, B, C] = ?config(star, Config),
+    Tool = weft_test_nodes:start(tool, #{carrier => stock, args => ["-hidden" | ?PARTIAL]},
+                                 ?config(place, Config)),
+    true = call(Tool, net_kernel, connect_node, [name(A)]),
+    until(fun() -> lists:member(name(Tool), call(A, erlang, nodes, [hidden])) end),
+    Names = lists:sort([name(B), name(C)]),
+    ?assertEqual(Names, call(A, partisan, nodes, [])),
+    ?assertEqual(Names, call(A, partisan, nodes, [[visible]])),
+    ?assertEqual([name(Tool)], call(A, partisan, nodes, [hidden])),
+    ?assertMatch({[_, _, _], []},
+                 call(A, partisan_gen_server, multi_call, [weft_partisan_watch, stray])),
+    weft_test_nodes:kill(Tool).
 
 %% --- the guide --------------------------------------------------------------------------------
 
@@ -222,6 +241,15 @@ hear(Name) ->
     Pid = spawn(?MODULE, holder, []),
     true = register(Name, Pid),
     Pid.
+
+hear_of_nodes() ->
+    Self = self(),
+    Pid = spawn(fun() ->
+                        ok = partisan:monitor_nodes(true),
+                        Self ! {self(), monitors},
+                        holder()
+                end),
+    receive {Pid, monitors} -> Pid end.
 
 %% One process sends them all.
 forward(Messages) ->
