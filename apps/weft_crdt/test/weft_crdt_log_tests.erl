@@ -148,6 +148,23 @@ a_file_that_can_not_be_rewritten_goes_on_test() ->
           ?assertEqual([{x, gcounter, #{{a, 1} => 200}}], read(Dir))
       end).
 
+%% What is answered is in the file that has the name.
+a_rewritten_file_without_a_synced_name_goes_on_test() ->
+    in_directory(
+      fun(Dir) ->
+          Put = fun(Numbers) ->
+                    [ok = weft_crdt_log:put(weft_crdt, kept, {x, gcounter, #{{a, 1} => N}})
+                     || N <- Numbers]
+                end,
+          with(Dir, fun() ->
+                        weft_test_disk:without_directory_sync(
+                          fun() -> Put(lists:seq(1, 200)) end),
+                        ?assertMatch([{x, gcounter, #{{a, 1} := _}} | _], weft_crdt_log:kept()),
+                        Put([201])
+                    end),
+          ?assertEqual([{x, gcounter, #{{a, 1} => 201}}], read(Dir))
+      end).
+
 the_file_is_rewritten_when_it_has_doubled_test_() ->
     {timeout, 60,
      fun() ->

@@ -183,6 +183,55 @@ a_file_of_another_version_is_refused_and_left_test() ->
                      ?assertEqual([], filelib:wildcard(File ++ ".damaged.*"))
                  end).
 
+%% --- written anew, and its name is not on disk ------------------------------------------------
+
+%% What is written then is in the file that has the name, and counts as soon as the name is on disk.
+a_new_file_without_a_synced_name_is_gone_on_with_test() ->
+    in_directory(fun(Dir) ->
+                     {File, _, _} = written(Dir, 3),
+                     {ok, Log0, _} = weft_kv_log:open(Dir, 7, tests),
+                     {ok, Log1} = weft_kv_log:commit(Log0),
+                     {ok, Log2} = failing(fun() -> weft_kv_log:rewrite(entries(1), Log1) end),
+                     ?assertEqual(entries(1), found(Dir)),
+                     Log3 = weft_kv_log:append(entry(2), Log2),
+                     ?assertEqual({error, {eio, File}, Log3},
+                                  failing(fun() -> weft_kv_log:commit(Log3) end)),
+                     ?assert(weft_kv_log:is_waiting(Log3)),
+                     {ok, Log4} = weft_kv_log:commit(Log3),
+                     ?assertNot(weft_kv_log:is_waiting(Log4)),
+                     ?assertEqual(entries(2), found(Dir)),
+                     {ok, Log5} = weft_kv_log:commit(weft_kv_log:append(entry(3), written, Log4)),
+                     ok = weft_kv_log:close(Log5),
+                     ?assertEqual(entries(3), found(Dir))
+                 end).
+
+%% The process before may have ended in between.
+nothing_counts_before_the_name_of_a_file_is_on_disk_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, Made, []} = failing(fun() -> weft_kv_log:open(Dir, 7, tests) end),
+                     File = weft_kv_log:file(Made),
+                     ok = weft_kv_log:close(Made),
+                     {ok, Log, []} = weft_kv_log:open(Dir, 7, tests),
+                     [?assertMatch({error, {eio, File}, _},
+                                   failing(fun() ->
+                                               weft_kv_log:commit(
+                                                 weft_kv_log:append(entry(1), How, Log))
+                                           end)) || How <- [synced, written]],
+                     ok = weft_kv_log:close(Log)
+                 end).
+
+%% A replica of a strong bucket goes by it.
+what_was_damaged_stays_aside_test() ->
+    in_directory(fun(Dir) ->
+                     {File, <<Before:60/binary, Byte, After/binary>>, _} = written(Dir, 4),
+                     ok = file:write_file(File, [Before, Byte bxor 16, After]),
+                     {ok, Log, _} = failing(fun() -> weft_kv_log:open(Dir, 7, tests) end),
+                     ok = weft_kv_log:close(Log),
+                     ?assertMatch([_], filelib:wildcard(File ++ ".damaged.*"))
+                 end).
+
+failing(Fun) -> weft_test_disk:without_directory_sync(Fun).
+
 %% --- written, and not synced ------------------------------------------------------------------
 
 %% The end of the process takes nothing from it.

@@ -40,6 +40,33 @@ a_directory_that_can_not_be_written_is_named_test() ->
 
 %% As when the disk is full. The partitions of the node live below the same supervisor.
 a_ring_that_can_not_be_written_ends_nothing_test() ->
+    running(fun(Dir) ->
+                ok = file:write_file(Dir, "no directory"),
+                ?assertMatch({error, {not_written, _}}, weft_ring:create()),
+                ?assertEqual({error, no_ring}, weft_ring:plan()),
+                ok = file:delete(Dir),
+                ?assertEqual(ok, weft_ring:create()),
+                ?assertEqual(lists:seq(0, 7), weft_ring:mine()),
+                ?assertMatch({ok, #{ring := _}}, weft_ring_file:read(Dir))
+            end).
+
+%% What has not happened is not found by the next start either.
+a_ring_whose_name_is_not_on_disk_does_not_stay_there_test() ->
+    running(fun(Dir) ->
+                Create = fun() -> weft_ring:create() end,
+                ?assertMatch({error, {not_written, {eio, _}}},
+                             weft_test_disk:without_directory_sync(Create)),
+                ?assertEqual({error, no_ring}, weft_ring:plan()),
+                ?assertEqual({ok, #{}}, weft_ring_file:read(Dir)),
+                ?assertEqual(ok, weft_ring:create()),
+                ?assertMatch({ok, #{ring := _}}, weft_ring_file:read(Dir)),
+                %% The node may have ended before it was.
+                Read = fun() -> weft_ring_file:read(Dir) end,
+                ?assertEqual({error, {eio, filename:join(Dir, "ring")}},
+                             weft_test_disk:without_directory_sync(Read))
+            end).
+
+running(Fun) ->
     in_directory(fun(Parent) ->
                      Dir = filename:join(Parent, "ring"),
                      Level = maps:get(level, logger:get_primary_config()),
@@ -47,14 +74,7 @@ a_ring_that_can_not_be_written_ends_nothing_test() ->
                      {ok, Config} = weft_ring_app:config([{dir, Dir}, {partitions, 8}]),
                      {ok, Pid} = weft_ring_server:start_link(Config),
                      true = unlink(Pid),
-                     try
-                         ok = file:write_file(Dir, "no directory"),
-                         ?assertMatch({error, {not_written, _}}, weft_ring:create()),
-                         ?assertEqual({error, no_ring}, weft_ring:plan()),
-                         ok = file:delete(Dir),
-                         ?assertEqual(ok, weft_ring:create()),
-                         ?assertEqual(lists:seq(0, 7), weft_ring:mine()),
-                         ?assertMatch({ok, #{ring := _}}, weft_ring_file:read(Dir))
+                     try Fun(Dir)
                      after
                          ok = gen_server:stop(Pid),
                          ok = logger:set_primary_config(level, Level),

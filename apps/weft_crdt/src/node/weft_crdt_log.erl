@@ -118,6 +118,12 @@ rewritten(Items, File) ->
     Bytes = [?MAGIC | [record(Item) || Item <- weft_crdt_entries:packed(Entries)]],
     case weft_durable_file:replace(File, Bytes) of
         ok -> {ok, iolist_size(Bytes)};
+        %% What is written from now on belongs into this one: the former file has no name any more.
+        {unsynced, Reason} ->
+            logger:warning("weft_crdt: ~ts was rewritten, and its directory can not be synced "
+                           "(~0tp); a failure of the machine may bring the former file back",
+                           [File, Reason]),
+            {ok, iolist_size(Bytes)};
         {error, Reason} -> {error, {Reason, File}}
     end.
 

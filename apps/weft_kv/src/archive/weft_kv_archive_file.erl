@@ -154,7 +154,7 @@ kept({File, Device, Part}) ->
     case first_error([fun() -> file:sync(Device) end, fun() -> file:close(Device) end,
                       fun() -> weft_durable_file:rename(Part, File) end]) of
         ok -> ok;
-        {error, Reason} -> {error, {file, File, Reason}}
+        {_NotOnDisk, Reason} -> {error, {file, File, Reason}}
     end.
 
 dropped({standard_io, _, _}) ->
@@ -168,7 +168,7 @@ first_error([]) -> ok;
 first_error([Step | Steps]) ->
     case Step() of
         ok -> first_error(Steps);
-        {error, Reason} -> {error, Reason}
+        Failed -> Failed
     end.
 
 %% --- import -----------------------------------------------------------------------------------

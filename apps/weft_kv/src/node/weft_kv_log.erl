@@ -21,6 +21,10 @@
 %% next commit that syncs, and by the first one that comes `UNSYNCED_MS' after they were written, or
 %% finds more than `UNSYNCED_BYTES' of them. So whoever writes them has to call `commit/1' now and
 %% then. A file is synced when it is opened: the process before may not have come to that.
+%%
+%% A file that was written anew has its name before that is on disk, and so may one that is opened.
+%% Nothing counts before the directory is synced, too: if the host fails, it may find the former
+%% file, without what was written since. The former one is not gone on with, as it has no name.
 -module(weft_kv_log).
 
 -export([open/3, file/1, append/2, append/3, commit/1, commit/2, is_waiting/1, bytes/1,
@@ -40,7 +44,8 @@
 -record(log, {file :: file:filename(),
               dir = "" :: file:filename(),
               purpose = none :: atom(),
-              device :: none | file:fd(),
+              %% `named': the name may not be on disk yet.
+              device :: none | file:fd() | {named, file:fd()},
               %% So far it is synced.
               bytes :: non_neg_integer(),
               %% Earlier code kept a list of what waits here.
@@ -158,7 +163,7 @@ opened(File, Size, Entries) ->
             {ok, Size} = file:position(Device, Size),
             ok = file:truncate(Device),
             case file:datasync(Device) of
-                ok -> {ok, #log{file = File, device = Device, bytes = Size}, Entries};
+                ok -> {ok, #log{file = File, device = {named, Device}, bytes = Size}, Entries};
                 {error, Reason} ->
                     _ = file:close(Device),
                     {error, {Reason, File}}
@@ -183,6 +188,11 @@ replaced(File, Entries) ->
                                 fun() -> weft_durable_file:rename(New, File) end]),
             case Done of
                 ok -> {ok, #log{file = File, device = Device, bytes = iolist_size(Bytes)}};
+                {unsynced, Reason} ->
+                    logger:error("weft_kv: ~ts was written anew, and its directory can not be "
+                                 "synced (~0tp); nothing is acknowledged before it is",
+                                 [File, Reason]),
+                    {ok, #log{file = File, device = {named, Device}, bytes = iolist_size(Bytes)}};
                 {error, Reason} ->
                     _ = file:close(Device),
                     _ = file:delete(New),
@@ -195,7 +205,7 @@ first_error([]) -> ok;
 first_error([Step | Steps]) ->
     case Step() of
         ok -> first_error(Steps);
-        {error, Reason} -> {error, Reason}
+        Failed -> Failed
     end.
 
 record(Entry) ->
@@ -219,6 +229,8 @@ behind(#log{behind = Waiting}) -> #behind{waiting = Waiting, urgent = Waiting =/
 
 %% @doc Is there something that is not synced?
 -spec is_waiting(log()) -> boolean().
+is_waiting(#log{device = {named, _}}) ->
+    true;
 is_waiting(Log) ->
     case behind(Log) of
         #behind{waiting = [], written = []} -> false;
@@ -231,6 +243,11 @@ commit(Log) -> commit(erlang:monotonic_time(millisecond), Log).
 
 %% @doc The same at this time (`erlang:monotonic_time/1').
 -spec commit(NowMs :: integer(), log()) -> {ok, log()} | {error, term(), log()}.
+commit(NowMs, #log{file = File, device = {named, Device}} = Log) ->
+    case weft_durable_file:sync_name(File) of
+        ok -> commit(NowMs, Log#log{device = Device});
+        {error, Reason} -> {error, {Reason, File}, Log}
+    end;
 commit(NowMs, Log) ->
     case behind(Log) of
         #behind{waiting = [], written = []} -> {ok, Log};
@@ -301,14 +318,14 @@ bytes(#log{bytes = Bytes} = Log) -> Bytes + (behind(Log))#behind.written_bytes.
 -spec synced_bytes(log()) -> non_neg_integer().
 synced_bytes(#log{bytes = Bytes}) -> Bytes.
 
-%% @doc The file has these entries and no others, those that waited among them. After an error it
-%% is as it was.
+%% @doc The file has these entries and no others, those that waited among them. They count with the
+%% next commit. After an error it is as it was.
 -spec rewrite([entry()], log()) -> {ok, log()} | {error, term(), log()}.
-rewrite(Entries, #log{file = File, device = Device, dir = Dir, purpose = Purpose} = Log) ->
+rewrite(Entries, #log{file = File, dir = Dir, purpose = Purpose} = Log) ->
     case held(Log) =:= ok andalso replaced(File, Entries) of
         false -> {error, {directory_not_held, File}, Log};
         {ok, New} ->
-            _ = file:close(Device),
+            _ = file:close(device(Log)),
             {ok, New#log{dir = Dir, purpose = Purpose}};
         {error, Reason} -> {error, Reason, Log}
     end.
@@ -325,7 +342,10 @@ delete(#log{file = File} = Log) ->
     end.
 
 -spec close(log()) -> ok.
-close(#log{device = Device} = Log) ->
-    _ = (behind(Log))#behind.written =:= [] orelse file:datasync(Device),
-    _ = file:close(Device),
+close(Log) ->
+    _ = (behind(Log))#behind.written =:= [] orelse file:datasync(device(Log)),
+    _ = file:close(device(Log)),
     ok.
+
+device(#log{device = {named, Device}}) -> Device;
+device(#log{device = Device}) -> Device.

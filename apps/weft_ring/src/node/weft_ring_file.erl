@@ -23,14 +23,22 @@ read(Dir) ->
         {error, Reason} -> {error, {Reason, File}};
         {ok, <<?MAGIC, Checksum:32, Kept/binary>>} ->
             case erlang:crc32(Kept) of
-                Checksum -> {ok, binary_to_term(Kept)};
+                Checksum -> named(File, Kept);
                 _ -> {error, {damaged, File}}
             end;
         {ok, _} -> {error, {damaged, File}}
     end.
 
-%% @doc When this returns, it is on disk.
--spec write(none | file:filename(), kept()) -> ok | {error, term()}.
+%% Its writer may have ended before its name was on disk.
+named(File, Kept) ->
+    case weft_durable_file:sync_name(File) of
+        ok -> {ok, binary_to_term(Kept)};
+        {error, Reason} -> {error, {Reason, File}}
+    end.
+
+%% @doc When this returns `ok', it is on disk. After `unsynced' it may be there after a failure of
+%% the host, or what was there before.
+-spec write(none | file:filename(), kept()) -> weft_durable_file:done().
 write(none, _Kept) ->
     ok;
 write(Dir, Kept) ->
@@ -43,5 +51,5 @@ write(Dir, Kept) ->
               end,
     case Written of
         ok -> ok;
-        {error, Reason} -> {error, {Reason, File}}
+        {How, Reason} -> {How, {Reason, File}}
     end.

@@ -173,7 +173,11 @@ kept(Effects, #server{dir = Dir, kept = Kept0} = Server) ->
         Kept ->
             case weft_ring_file:write(Dir, Kept) of
                 ok -> {ok, Server#server{kept = Kept}};
-                {error, Reason} -> {error, Reason}
+                {error, Reason} -> {error, Reason};
+                %% As it has not happened, the next start may not find it either.
+                {unsynced, Reason} ->
+                    _ = weft_ring_file:write(Dir, Kept0),
+                    {error, Reason}
             end
     end.
 
