@@ -11,7 +11,13 @@
 -export([params/1, place/1, open/2, close/2, reason/1, explain/1, is_lasting/1]).
 -export_type([params/0]).
 
--opaque params() :: #amqp_params_network{}.
+%% Processes hold them, and supervisors show with what they start a process. So that no report has
+%% the password, all but the place is encrypted, by a key of this run of the VM.
+-opaque params() :: {Place :: string(), Number :: pos_integer(),
+                     {Cipher :: binary(), Tag :: <<_:128>>}}
+                  | #amqp_params_network{}.
+
+-define(KEY, weft_amqp_connection).
 
 %% Unless the URL says otherwise.
 -define(CONNECT_MS, 10000).
@@ -25,9 +31,9 @@ params(Url) ->
     lists:foreach(fun code:ensure_loaded/1, ?HAVE_WORDS),
     case amqp_uri:parse(Url) of
         {ok, #amqp_params_network{connection_timeout = 60000} = Params} ->
-            {ok, Params#amqp_params_network{connection_timeout = ?CONNECT_MS}};
+            {ok, hidden(Params#amqp_params_network{connection_timeout = ?CONNECT_MS})};
         {ok, #amqp_params_network{} = Params} ->
-            {ok, Params};
+            {ok, hidden(Params)};
         {ok, _Direct} ->
             {error, "the URL of the broker names no host: write amqp://user:password@host:port"};
         {error, _ReasonWithUrl} ->
@@ -37,8 +43,31 @@ params(Url) ->
 
 %% @doc Where that is, for people: user, host, port and virtual host.
 -spec place(params()) -> string().
-place(#amqp_params_network{username = User, host = Host, port = Port, virtual_host = VHost,
-                           ssl_options = Ssl}) ->
+place({Place, _Number, _Hidden}) -> Place;
+%% Of a supervisor that the version before has started.
+place(#amqp_params_network{} = Params) -> place_of(Params).
+
+hidden(Params) ->
+    Number = erlang:unique_integer([positive, monotonic]),
+    {place_of(Params), Number, weft_amqp_seal:seal(key(), Number, <<>>, term_to_binary(Params))}.
+
+shown({_Place, Number, {Cipher, Tag}}) ->
+    {ok, Plain} = weft_amqp_seal:unseal(key(), Number, <<>>, {Tag, Cipher}),
+    binary_to_term(Plain);
+shown(#amqp_params_network{} = OfTheVersionBefore) ->
+    OfTheVersionBefore.
+
+key() ->
+    case persistent_term:get(?KEY, none) of
+        none ->
+            persistent_term:put(?KEY, weft_random:bytes(32)),
+            key();
+        Key ->
+            Key
+    end.
+
+place_of(#amqp_params_network{username = User, host = Host, port = Port, virtual_host = VHost,
+                              ssl_options = Ssl}) ->
     DefaultPort = case Ssl of none -> 5672; _ -> 5671 end,
     lists:flatten(io_lib:format("~ts@~ts:~b, vhost ~ts",
                                 [User, Host, case Port of undefined -> DefaultPort; _ -> Port end,
@@ -46,7 +75,8 @@ place(#amqp_params_network{username = User, host = Host, port = Port, virtual_ho
 
 -spec open(params(), Name :: binary()) -> {ok, pid(), Channel :: pid()} | {error, term()}.
 open(Params, Name) ->
-    try amqp_connection:start(Params, <<Name/binary, " ", (atom_to_binary(node()))/binary>>) of
+    FullName = <<Name/binary, " ", (atom_to_binary(node()))/binary>>,
+    try amqp_connection:start(shown(Params), FullName) of
         {ok, Connection} ->
             link(Connection),
             case amqp_connection:open_channel(Connection) of
@@ -84,6 +114,7 @@ reason({connection_closing, Reason}) -> reason(Reason);
 reason({server_initiated_close, Code, Text}) -> {closed_by_broker, Code, Text};
 reason({Reason, {gen_server, call, _}}) -> reason(Reason);
 reason(socket_closed_unexpectedly) -> connection_lost;
+reason({socket_closed_unexpectedly, _AwaitedMethod}) -> connection_lost;
 reason({socket_error, Reason}) -> {connection_lost, Reason};
 reason(Reason) -> Reason.
 

@@ -15,6 +15,9 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([ref/0, peer/0]).
 
+%% Of the handshake, and not read yet. Its ends take turns, so much less waits. But until it is
+%% over, anybody who may use the broker may send.
+-define(UNREAD_BYTES_MAX, 65536).
 %% Counted for all senders.
 -define(UNDER_WAY, 1).
 -define(PACKETS, 2).
@@ -222,6 +225,9 @@ let_send(#lane{senders = Senders, counters = Counters, part_bytes = PartBytes} =
             Lane
     end.
 
+%% The peer reads nothing more.
+sent(_Data, #lane{ended = Ended} = Lane) when Ended =/= undefined ->
+    Lane;
 sent(Data, #lane{core = Core0, counters = Counters} = Lane) ->
     %% The peer gives no credit for the handshake, and needs none.
     weft_amqp_lane_core:is_secure(Core0)
@@ -236,9 +242,10 @@ publish(Messages, #lane{outbox = Outbox, queue = Queue, id = Id}) ->
     lists:foreach(fun(Message) -> weft_amqp_outbox:publish(Outbox, {queue, Queue}, Id, Message) end,
                   Messages).
 
-hung_up(#lane{ended = undefined, core = Core} = Lane) ->
-    publish(weft_amqp_lane_core:hang_up(Core), Lane),
-    Lane;
+hung_up(#lane{ended = undefined, core = Core0} = Lane) ->
+    {Messages, Core} = weft_amqp_lane_core:hang_up(Core0),
+    publish(Messages, Lane),
+    Lane#lane{core = Core};
 hung_up(Lane) ->
     Lane.
 
@@ -249,6 +256,9 @@ events(Events, Lane) ->
 
 event({packet, Packet, Cost}, #lane{packets = Packets} = Lane) ->
     Lane#lane{packets = queue:in({Packet, Cost}, Packets)};
+event({bytes, Bytes}, #lane{bytes = Before} = Lane)
+  when byte_size(Before) + byte_size(Bytes) > ?UNREAD_BYTES_MAX ->
+    ended(emsgsize, hung_up(Lane));
 event({bytes, Bytes}, #lane{bytes = Before} = Lane) ->
     read(Lane#lane{bytes = <<Before/binary, Bytes/binary>>});
 event({credit, Cost}, #lane{counters = Counters} = Lane) ->
@@ -286,14 +296,11 @@ read(Lane) ->
     Lane.
 
 %% Gives the owner what it asked for. The end comes after all packets; a passive owner will ask.
-deliver(#lane{active = Active, packets = Packets, core = Core0} = Lane)
-  when is_integer(Active), Active > 0 ->
+deliver(#lane{active = Active, packets = Packets} = Lane) when is_integer(Active), Active > 0 ->
     case queue:out(Packets) of
         {{value, {Packet, Cost}}, Rest} ->
             Lane#lane.owner ! {tcp, connection_of(Lane), Packet},
-            {Messages, Core} = weft_amqp_lane_core:taken(Cost, Core0),
-            publish(Messages, Lane),
-            deliver(Lane#lane{active = Active - 1, packets = Rest, core = Core});
+            deliver(taken(Cost, Lane#lane{active = Active - 1, packets = Rest}));
         {empty, _} ->
             finish(Lane)
     end;
@@ -304,6 +311,13 @@ deliver(#lane{active = 0, packets = Packets} = Lane) ->
     end;
 deliver(Lane) ->
     {noreply, Lane}.
+
+taken(Cost, #lane{ended = undefined, core = Core0} = Lane) ->
+    {Messages, Core} = weft_amqp_lane_core:taken(Cost, Core0),
+    publish(Messages, Lane),
+    Lane#lane{core = Core};
+taken(_Cost, Lane) ->
+    Lane.
 
 finish(#lane{ended = undefined} = Lane) ->
     {noreply, Lane};

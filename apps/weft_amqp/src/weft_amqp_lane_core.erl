@@ -100,10 +100,11 @@ sealed(Contents, Core) ->
                             C#core{next_out = Number + 1}}
                    end, Core, Contents).
 
-%% @doc The last message of this end.
--spec hang_up(core()) -> [iodata()].
-hang_up(#core{keys = undefined} = Core) -> element(1, send(<<>>, Core));
-hang_up(Core) -> element(1, sealed([{close, <<>>}], Core)).
+%% @doc The last message of this end. It takes a number as any other: a key that seals two messages
+%% under one number protects none.
+-spec hang_up(core()) -> {[iodata()], core()}.
+hang_up(#core{keys = undefined} = Core) -> send(<<>>, Core);
+hang_up(Core) -> sealed([{close, <<>>}], Core).
 
 %% @doc The owner has taken a packet of that cost: perhaps a message that gives credit for it.
 -spec taken(pos_integer(), core()) -> {[iodata()], core()}.

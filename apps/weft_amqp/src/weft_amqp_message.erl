@@ -22,6 +22,8 @@
 -define(PLAIN, 1).
 -define(SEALED, 2).
 -define(ANNOUNCE, 3).
+%% The longest names of a node and a queue, and what else is in it.
+-define(ANNOUNCEMENT_BYTES_MAX, 1536).
 
 -type id() :: <<_:128>>.
 -type content() :: part | last | credit | close.
@@ -56,7 +58,8 @@ decode(<<?VERSION, ?PLAIN, Id:16/binary, Number:64, Bytes/binary>>) when Number 
 decode(<<?VERSION, ?OPEN, Id:16/binary, Queue/binary>>)
   when byte_size(Queue) > 0, byte_size(Queue) =< 255 ->
     {lane, Id, {open, Queue}};
-decode(<<?VERSION, ?ANNOUNCE, Announcement/binary>>) ->
+decode(<<?VERSION, ?ANNOUNCE, Announcement/binary>>)
+  when byte_size(Announcement) =< ?ANNOUNCEMENT_BYTES_MAX ->
     {announce, Announcement};
 decode(_) ->
     error.

@@ -5,7 +5,8 @@
 %% When either connection is lost both are given up; the lanes end, and sessions wait. The next
 %% attempt comes after `?RETRY_MIN_MS', later ones after twice as long up to `?RETRY_MAX_MS', at the
 %% next broker of the list; after an error that will stay (a wrong password) after
-%% `?RETRY_LASTING_MS'. Each kind of trouble is logged once, and shown by `status/0' while it lasts.
+%% `?RETRY_LASTING_MS'. Each kind of trouble with a broker is logged once, and shown by `status/0'
+%% while it lasts.
 %%
 %% Other nodes become seeds of the topology as soon as they announce themselves.
 -module(weft_amqp_presence).
@@ -14,7 +15,7 @@
 -include_lib("kernel/include/logger.hrl").
 
 -export([start_link/1, status/0, leave/0]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, code_change/3]).
 -export([format/1]).
 
 -define(RETRY_MIN_MS, 200).
@@ -22,6 +23,7 @@
 -define(RETRY_LASTING_MS, 15000).
 -define(STATUS_MS, 2000).
 -define(STOP_MS, 5000).
+-define(TOLD_MAX, 20).
 
 -record(broker, {
     brokers :: [weft_amqp_connection:params(), ...],
@@ -37,8 +39,8 @@
     counters :: weft_amqp_outbox:counters(),
     retry_ms = ?RETRY_MIN_MS :: pos_integer(),
     last_error :: term(),
-    %% What was logged last.
-    told :: term(),
+    %% What was logged since it was last different.
+    told = [] :: [term()],
     %% Links go another way: the others are not told that this node stops.
     is_leaving = false :: boolean(),
     stamp = 0 :: non_neg_integer(),
@@ -68,7 +70,7 @@ init(#{brokers := Brokers, exchange := Exchange, part_bytes := PartBytes,
     process_flag(trap_exit, true),
     weft_amqp_lanes:set_own(down),
     weft_tunnel:use(weft_amqp),
-    Presence = weft_amqp_presence_core:new(atom_to_binary(node()), weft_identity:incarnation()),
+    Presence = weft_amqp_presence_core:new(own_name(), weft_identity:incarnation()),
     {ok, connect(#broker{brokers = Brokers, exchange = Exchange, part_bytes = PartBytes,
                          announce_ms = AnnounceMs, presence = Presence,
                          counters = counters:new(2, [])})}.
@@ -113,13 +115,25 @@ handle_info({timeout, Timer, {announce, Inbox}}, #broker{inbox = Inbox} = Broker
 handle_info(_OfAFormerConnection, Broker) ->
     {noreply, Broker}.
 
-%% @private Orderly: the others need not wait for this node.
-terminate(_Reason, #broker{state = State, is_leaving = IsLeaving} = Broker) ->
+%% @private After an orderly end the others need not wait for this node. After a crash it is back at
+%% once, and they are not to take it for ended.
+terminate(Reason, #broker{state = State, is_leaving = IsLeaving} = Broker) ->
     weft_tunnel:release(weft_amqp),
-    _ = State =:= up andalso not IsLeaving andalso announce(bye, Broker),
+    _ = State =:= up andalso not IsLeaving andalso is_orderly(Reason)
+        andalso announce(bye, Broker),
     weft_amqp_lanes:set_own(down),
     %% What was published goes out first.
     lists:foreach(fun stop/1, connections(Broker)).
+
+%% @private A process of the version before knew only what was logged last.
+-spec code_change(term(), #broker{}, term()) -> {ok, #broker{}}.
+code_change(_Version, #broker{told = Told} = Broker, _Extra) when is_list(Told) -> {ok, Broker};
+code_change(_Version, Broker, _Extra) -> {ok, Broker#broker{told = []}}.
+
+is_orderly(normal) -> true;
+is_orderly(shutdown) -> true;
+is_orderly({shutdown, _}) -> true;
+is_orderly(_Crash) -> false.
 
 %% --- up and down ------------------------------------------------------------------------------
 
@@ -175,10 +189,14 @@ stop(Pid) ->
 
 announced(_Announcement, #broker{is_leaving = true} = Broker) ->
     Broker;
-announced(Announcement, Broker) ->
+announced(Announcement, #broker{queue = OwnQueue, presence = Presence0} = Broker) ->
     case weft_amqp_announce:decode(key(), Announcement) of
+        {ok, #{queue := OwnQueue}} ->
+            Broker;
         {ok, Heard} ->
-            present(weft_amqp_presence_core:heard(Heard, now_ms(), Broker#broker.presence), Broker);
+            Presence = weft_amqp_presence_core:own(own_name(), weft_identity:incarnation(),
+                                                   Presence0),
+            present(weft_amqp_presence_core:heard(Heard, now_ms(), Presence), Broker);
         {error, forged} ->
             weft_refusals:report(undefined, forged),
             Broker
@@ -234,7 +252,7 @@ announce(What, #broker{exchange = Exchange} = Broker) ->
 say(What, Target, #broker{state = up, outbox = Outbox, queue = Queue} = Broker) ->
     Stamp = max(Broker#broker.stamp + 1, erlang:system_time(microsecond)),
     Announcement = weft_amqp_announce:encode(
-                     key(), #{what => What, name => atom_to_binary(node()), queue => Queue,
+                     key(), #{what => What, name => own_name(), queue => Queue,
                               incarnation => weft_identity:incarnation(), stamp => Stamp,
                               interval_ms => interval_ms(Broker)}),
     weft_amqp_outbox:publish(Outbox, Target, none, weft_amqp_message:announce(Announcement)),
@@ -248,6 +266,8 @@ announce_later(#broker{inbox = Inbox} = Broker) ->
 
 interval_ms(#broker{announce_ms = AnnounceMs, presence = Presence}) ->
     weft_amqp_presence_core:interval_ms(AnnounceMs, Presence).
+
+own_name() -> atom_to_binary(node()).
 
 key() ->
     weft_amqp_announce:key(atom_to_binary(erlang:get_cookie()), weft_identity:cluster()).
@@ -264,18 +284,29 @@ info(#broker{brokers = [Params | _], state = State, last_error = LastError,
 error_text(undefined) -> "none";
 error_text(Reason) -> lists:flatten(io_lib:format("~ts", [weft_amqp_connection:explain(Reason)])).
 
-%% Once, until something else happens.
-tell(What, #broker{told = What} = Broker) ->
-    Broker;
-tell(What, #broker{brokers = [Params | _]} = Broker) ->
-    Report = #{weft_amqp => What, broker => weft_amqp_connection:place(Params)},
+%% Once for each broker, until the node is there.
+tell(What, #broker{brokers = [Params | _], told = Told} = Broker) ->
+    Place = weft_amqp_connection:place(Params),
+    case lists:member({What, Place}, Told) of
+        true ->
+            Broker;
+        false ->
+            log(What, Place),
+            Broker#broker{told = [{What, Place} | lists:sublist(still_told(What, Told), ?TOLD_MAX)]}
+    end.
+
+still_told({lost, _}, Told) -> [Lost || {{lost, _}, _} = Lost <- Told];
+still_told(older, Told) -> Told;
+still_told(_UpOrBlocked, _Told) -> [].
+
+log(What, Place) ->
+    Report = #{weft_amqp => What, broker => Place},
     Meta = #{report_cb => fun ?MODULE:format/1},
     case What of
         _ when What =:= up; What =:= unblocked -> ?LOG_NOTICE(Report, Meta);
         {lost, {superseded, _}} -> ?LOG_ERROR(Report, Meta);
         _ -> ?LOG_WARNING(Report, Meta)
-    end,
-    Broker#broker{told = What}.
+    end.
 
 %% @private
 -spec format(map()) -> {io:format(), [term()]}.

@@ -11,7 +11,7 @@
 %% that number and not with its square.
 -module(weft_amqp_presence_core).
 
--export([new/2, heard/3, expire/2, restart/2, nodes/1, interval_ms/2]).
+-export([new/2, own/3, heard/3, expire/2, restart/2, nodes/1, interval_ms/2]).
 -export_type([presence/0, effect/0]).
 
 -define(INTERVALS, 6).
@@ -35,6 +35,12 @@
 -spec new(Name :: binary(), Incarnation :: non_neg_integer()) -> presence().
 new(Name, Incarnation) ->
     #presence{name = Name, incarnation = Incarnation}.
+
+%% @doc What this node is called now, and its start, which is another one when the carrier has had
+%% to be restarted.
+-spec own(Name :: binary(), Incarnation :: non_neg_integer(), presence()) -> presence().
+own(Name, Incarnation, Presence) ->
+    Presence#presence{name = Name, incarnation = Incarnation}.
 
 %% @doc An announcement came, from a node of the cluster.
 -spec heard(weft_amqp_announce:announcement(), NowMs :: integer(), presence()) ->

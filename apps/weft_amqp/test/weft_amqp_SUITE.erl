@@ -15,7 +15,8 @@
          large_messages_go_in_parts/1, lanes_of_channels_go_there_too/1,
          a_killed_node_comes_back_as_another/1, a_node_that_stops_says_so/1,
          a_node_leaves_and_joins_again/1,
-         of_two_nodes_with_one_name_the_later_stays/1, what_others_write_does_no_harm/1,
+         of_two_nodes_with_one_name_the_later_stays/1,
+         a_node_whose_carrier_starts_again_stays/1, what_others_write_does_no_harm/1,
          a_blocked_broker_makes_senders_wait/1, closed_connections_lose_nothing/1,
          a_broker_that_rejects_messages_loses_nothing/1,
          a_restarted_broker_loses_nothing/1, a_broker_that_is_not_there_is_passed_over/1,
@@ -39,7 +40,8 @@ all() ->
 groups() ->
     [{one_broker, [],
       [{group, pair}, three_nodes_talk, connections_begin_and_end_with_the_application,
-       a_killed_node_comes_back_as_another, of_two_nodes_with_one_name_the_later_stays,
+       a_killed_node_comes_back_as_another, a_node_whose_carrier_starts_again_stays,
+       of_two_nodes_with_one_name_the_later_stays,
        a_restarted_broker_loses_nothing, a_broker_that_is_not_there_is_passed_over,
        a_wrong_password_is_said_and_tried_less_often, a_cluster_changes_to_the_broker_and_back]},
      {pair, [],
@@ -161,6 +163,24 @@ a_node_that_stops_says_so(Config) ->
     ok = call(B, init, stop, []),
     weft_test_nodes:until(fun() -> downs(A) =:= [name(B)] end, ?LONG_MS),
     ?assertMatch(#{nodes := []}, broker_status(A)).
+
+%% It has another incarnation then, and hears what it says of itself.
+a_node_whose_carrier_starts_again_stays(Config) ->
+    [A, B] = Nodes = [start(Name, Config) || Name <- [a, b]],
+    until_together(Nodes),
+    Carrier = call(A, erlang, whereis, [weft_carrier_sup]),
+    true = call(A, erlang, exit, [Carrier, kill]),
+    weft_test_nodes:until(fun() ->
+                                  Now = call(A, erlang, whereis, [weft_carrier_sup]),
+                                  is_pid(Now) andalso Now =/= Carrier
+                          end, ?LONG_MS),
+    weft_test_nodes:until(fun() -> call(A, net_adm, ping, [name(B)]) =:= pong end, ?LONG_MS),
+    %% It has announced itself when this one is there.
+    C = start(c, Config),
+    until_together([A, B, C]),
+    talk(A, B),
+    talk(C, A),
+    ?assertMatch(#{state := up, ups := 1}, broker_status(A)).
 
 of_two_nodes_with_one_name_the_later_stays(Config) ->
     [Older, Other] = Nodes = [start(Name, Config) || Name <- [a, b]],

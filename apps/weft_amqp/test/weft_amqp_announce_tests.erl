@@ -28,6 +28,15 @@ what_cannot_be_a_name_is_forged_test() ->
                       key(), (announcement(here))#{name := Name}))))
      || Name <- [<<255, 254>>, binary:copy(<<"a">>, 256)]].
 
+%% What is longer is refused before anybody looks for its key.
+the_longest_one_is_read_test() ->
+    Name = unicode:characters_to_binary(lists:duplicate(255, 16#1F600)),
+    Longest = (announcement(here))#{name := Name, queue := binary:copy(<<"q">>, 255)},
+    Message = iolist_to_binary(weft_amqp_message:announce(
+                                 weft_amqp_announce:encode(key(), Longest))),
+    {announce, Encoded} = weft_amqp_message:decode(Message),
+    ?assertEqual({ok, Longest}, weft_amqp_announce:decode(key(), Encoded)).
+
 cut_ones_and_those_of_others_are_forged_test() ->
     Encoded = encoded(here),
     [?assertEqual({error, forged}, weft_amqp_announce:decode(key(), binary:part(Encoded, 0, Size)))

@@ -13,6 +13,21 @@ place(Url) ->
     {ok, Params} = weft_amqp_connection:params(Url),
     weft_amqp_connection:place(Params).
 
+%% Reports show the states of processes, and what supervisors start them with.
+no_report_has_the_password_test() ->
+    Options = weft_amqp_options:parse(#{broker => ["amqp://u:secret@h", "amqps://v:secret@h/x"]},
+                                      <<"cluster">>),
+    ?assertMatch({ok, #{brokers := [_, _]}}, Options),
+    Shown = lists:flatten(io_lib:format("~p ~w", [Options, Options])),
+    ?assertEqual(nomatch, string:find(Shown, "secret")),
+    ?assertEqual(nomatch, string:find(Shown, lists:flatten(io_lib:format("~w", [<<"secret">>]))
+                                             -- "<>")).
+
+%% A supervisor of the version before has them as the client knows them.
+what_was_made_before_is_read_test() ->
+    {ok, Params} = amqp_uri:parse("amqp://u:secret@h:1/v"),
+    ?assertEqual("u@h:1, vhost v", weft_amqp_connection:place(Params)).
+
 bad_urls_are_errors_that_do_not_repeat_them_test() ->
     [begin
          {error, Text} = weft_amqp_connection:params(Url),
@@ -35,6 +50,8 @@ reasons_of_the_client_are_unwrapped_and_explained_test() ->
                   "other properties", true},
                  {{error, {auth_failure, "Refused"}}, {auth_failure, "Refused"}, "password", true},
                  {socket_closed_unexpectedly, connection_lost, "was lost", false},
+                 {{socket_closed_unexpectedly, 'connection.start'}, connection_lost, "was lost",
+                  false},
                  {{socket_error, etimedout}, {connection_lost, etimedout}, "etimedout", false},
                  {econnrefused, econnrefused, "nothing listens", false},
                  {timeout, timeout, "no answer", false},

@@ -104,7 +104,7 @@ handshake_bytes_are_numbered_and_end_with_the_secret_test() ->
     {[Two], _} = weft_amqp_lane_core:send(<<"proof">>, Dialer),
     {Events, Listener} = received([One, One, Two], new()),
     ?assertEqual([{bytes, <<"hello">>}, {bytes, <<"proof">>}], Events),
-    [Three] = weft_amqp_lane_core:hang_up(Listener),
+    {[Three], _} = weft_amqp_lane_core:hang_up(Listener),
     ?assertMatch({[closed], _}, received([Three], new())),
     {[], Secure} = weft_amqp_lane_core:secure(listener, <<"secret">>, new()),
     ?assertMatch({[], _}, received([One], Secure)).
@@ -130,8 +130,13 @@ credit_is_given_for_what_was_taken_test() ->
 
 closing_is_the_last_message_test() ->
     {Out, In} = ends(),
-    [Close] = weft_amqp_lane_core:hang_up(Out),
-    ?assertMatch({[closed], _}, received([Close], In)).
+    {[Close], Later} = weft_amqp_lane_core:hang_up(Out),
+    ?assertMatch({[closed], _}, received([Close], In)),
+    %% What would follow has a number of its own.
+    {[Packet], _} = weft_amqp_lane_core:send(<<"late">>, Later),
+    ?assertEqual([1, 2], [Number || Message <- [Close, Packet],
+                                    {lane, _, {sealed, Number, _, _}} <-
+                                        [weft_amqp_message:decode(iolist_to_binary(Message))]]).
 
 the_cost_is_the_same_at_both_ends_test() ->
     [?assertMatch({Size, {[{packet, _, Cost}], _}, Cost}, {Size, Received, cost(Packet)})

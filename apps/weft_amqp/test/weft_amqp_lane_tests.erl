@@ -16,7 +16,8 @@ lane_test_() ->
                   fun both_ends_hear_of_the_death_of_an_owner/0,
                   fun without_a_broker_there_is_no_lane/0, fun a_lost_message_ends_the_lane/0,
                   fun a_reader_waits_no_longer_than_it_wants/0,
-                  fun a_lane_is_known_until_it_ends/0]]}.
+                  fun a_lane_is_known_until_it_ends/0, fun no_number_is_sealed_twice/0,
+                  fun bytes_that_nobody_reads_end_the_lane/0]]}.
 
 handshake_bytes_are_read() ->
     {A, B, _} = joined(),
@@ -119,6 +120,37 @@ a_lost_message_ends_the_lane() ->
     ok = weft_amqp_lane:lost(pid(A), no_queue),
     ?assertEqual([closed, closed], [next(A), next(B)]).
 
+%% A key must never seal two messages under one number. A lane that has lost a message says that it
+%% ends. Its owner does not know yet, and sends; and gives credit for what it takes.
+no_number_is_sealed_twice() ->
+    Self = self(),
+    {A, B, Broker} = secured(),
+    Packet = binary:copy(<<0>>, ?WINDOW div 4),
+    ok = weft_amqp_lane:send(B, Packet),
+    ok = weft_amqp_lane:send(B, <<"b">>),
+    ok = weft_amqp_lane:activate(A, 1, ?WINDOW),
+    ?assertEqual(Packet, next(A)),
+    ok = weft_amqp_lane:send(B, Packet),
+    %% All is at A when these have answered.
+    ok = weft_amqp_lane:controlling_process(B, Self),
+    Broker ! {watch, <<"b">>, Self},
+    receive watches -> ok end,
+    ok = weft_amqp_lane:lost(pid(A), no_queue),
+    ok = weft_amqp_lane:try_send(A, <<"after">>),
+    ok = weft_amqp_lane:more(A, 3),
+    ?assertEqual([<<"b">>, Packet, closed], [next(A), next(A), next(A)]),
+    Broker ! {watched, Self},
+    Numbers = receive {watched, Sealed} -> [Number || {sealed, Number, _, _} <- Sealed] end,
+    ?assertMatch([_ | _], Numbers),
+    ?assertEqual(lists:usort(Numbers), lists:sort(Numbers)).
+
+%% Anybody who may use the broker may send bytes before a node has proved itself.
+bytes_that_nobody_reads_end_the_lane() ->
+    {A, B, _} = joined(),
+    [_ = weft_amqp_lane:send(A, binary:copy(<<0>>, 4096)) || _ <- lists:seq(1, 64)],
+    ok = weft_amqp_lane:activate(B, 1, 1000000),
+    ?assertEqual(closed, next(B)).
+
 next(Lane) ->
     Connection = weft_amqp_lane:connection(Lane),
     receive
@@ -155,10 +187,19 @@ pid(Lane) -> element(1, Lane).
 broker() ->
     receive Ends when is_map(Ends) -> broker(Ends) end.
 
-broker(Ends) ->
+broker(Ends) -> broker(Ends, none, []).
+
+%% Keeps what goes to the queue that is watched.
+broker(Ends, Watched, Frames) ->
     receive
         {'$gen_cast', {publish, {queue, Queue}, ?ID, Message}} ->
             {lane, ?ID, Frame} = weft_amqp_message:decode(iolist_to_binary(Message)),
             weft_amqp_lane:came(map_get(Queue, Ends), Frame),
-            broker(Ends)
+            broker(Ends, Watched, [Frame || Queue =:= Watched] ++ Frames);
+        {watch, Queue, From} ->
+            From ! watches,
+            broker(Ends, Queue, Frames);
+        {watched, From} ->
+            From ! {watched, Frames},
+            broker(Ends, Watched, Frames)
     end.

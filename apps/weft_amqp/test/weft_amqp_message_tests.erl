@@ -37,4 +37,4 @@ other_versions_and_cut_messages_are_errors_test() ->
      || Bad <- [<<>>, <<1>>, <<2, 0, ?ID/binary, "queue">>, <<1, 0, ?ID/binary>>,
                 <<1, 1, ?ID/binary, 0:64>>, <<1, 2, ?ID/binary, 1:64, 9, 0:128>>,
                 <<1, 2, ?ID/binary, 1:64, 1, 0:120>>, <<1, 7, ?ID/binary>>,
-                <<1, 0, ?ID/binary, 0:2048>>]].
+                <<1, 0, ?ID/binary, 0:2048>>, <<1, 3, 0:16384>>]].

@@ -13,7 +13,7 @@
 %% all.
 -spec write(Url :: string(), Exchange :: binary(), Count :: pos_integer()) -> pos_integer().
 write(Url, Exchange, Count) ->
-    {ok, Params} = weft_amqp_connection:params(Url),
+    {ok, Params} = amqp_uri:parse(Url),
     {ok, Connection} = amqp_connection:start(Params),
     {ok, Channel} = amqp_connection:open_channel(Connection),
     #'confirm.select_ok'{} = amqp_channel:call(Channel, #'confirm.select'{}),
