@@ -20,12 +20,18 @@ start_link(Overlay) ->
 init(Overlay) ->
     ok = weft_view:new(),
     Children = tunnel(Overlay)
-        ++ [supervised(weft_overlay_sup, [Overlay#{obituaries_to => [weft_sessions]}])
+        ++ [supervised(weft_overlay_sup, [overlay(Overlay)])
             || Overlay =/= none]
         ++ [supervised(weft_discovery_sup, [map_get(discovery, Overlay)]) || Overlay =/= none]
         ++ [supervised(weft_channel_sup, []) || whereis(weft_carrier_sup) =/= undefined]
         ++ [supervised(weft_broadcast_sup, []), supervised(weft_service_sup, [])],
     {ok, {#{strategy => one_for_one, intensity => 10, period => 10}, Children}}.
+
+%% Reports show with what a child is started, and in the options of a topology may be a password.
+%% So the overlay finds them where it finds them after a change.
+overlay(#{topology := Topology} = Overlay) ->
+    ok = weft_view:put(?MODULE, topology, Topology),
+    (maps:without([topology, tunnel], Overlay))#{obituaries_to => [weft_sessions]}.
 
 %% First to start and last to stop, because connections of the others may go through it.
 tunnel(#{tunnel := {Provider, Options}}) -> [tunnel(Provider, Options)];

@@ -16,18 +16,18 @@
 -define(AGAIN_MS, 5000).
 -define(POLL_MS, 10).
 
--type config() :: #{topology := {module(), map()},
+-type config() :: #{topology => {module(), map()},
                     circuits => hidden | visible,
                     discovery => map(),
                     tunnel => {module(), map()},
                     router => map(),
                     obituaries_to => [atom()],
                     link_module => module()}.
-%% `topology': as `weft_topology:parse/1' gives it. `circuits' (hidden): whether to connect to all
-%% members. `discovery' is for `weft_discovery_sup', `tunnel' for `weft_sup'. `router': options of
-%% `weft_router_core:init/2'; its `hop_limit' comes from the configuration. `obituaries_to' ([]):
-%% registered processes that get the notices of `weft_obituary_core'. `link_module': see
-%% `weft_driver'.
+%% `topology': as `weft_topology:parse/1' gives it, unless it is in the view. `circuits' (hidden):
+%% whether to connect to all members. `discovery' is for `weft_discovery_sup', `tunnel' for
+%% `weft_sup'. `router': options of `weft_router_core:init/2'; its `hop_limit' comes from the
+%% configuration. `obituaries_to' ([]): registered processes that get the notices of
+%% `weft_obituary_core'. `link_module': see `weft_driver'.
 
 %% @doc Starts the overlay of this node.
 -spec start_link(config()) -> {ok, pid()} | {error, term()}.
@@ -37,10 +37,10 @@ start_link(Config) ->
 %% @private What ran before, if it is started again: the topology may have been changed, or the node
 %% may have left.
 -spec init(config()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(#{topology := Configured} = Config) ->
+init(Config) ->
     ok = weft_view:new(),
     {Topology, TopologyOptions} = case weft_view:lookup(topology) of
-                                      undefined -> Configured;
+                                      undefined -> map_get(topology, Config);
                                       Before -> Before
                                   end,
     ok = set(Topology, TopologyOptions),
