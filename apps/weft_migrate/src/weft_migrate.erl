@@ -57,7 +57,7 @@ read(File, Program) ->
     end.
 
 %% @doc What the sources of Erlang below these paths are on weft. With `write' the files are
-%% changed, each at once; otherwise nothing is. `only' chooses rules (`weft_migrate_rule'),
+%% changed, all of them or none; otherwise nothing is. `only' chooses rules (`weft_migrate_rule'),
 %% `adaptors' are files with more of them, `channel' is the one that messages are to take. Names and
 %% locks of `global', scopes of `pg' and groups of `pg2' move with all their places below these
 %% paths, or not at all; with `partial' each place by itself.
@@ -75,9 +75,12 @@ rewrite(Paths, Options) ->
                           true -> weft_migrate_names:stay([]);
                           false -> weft_migrate_names:stay(places(Found, Program, Rules))
                       end,
-            IsWritten = maps:get(write, Options, false),
-            Results = [{File, rewrite_file(read(File, Program), Rules, Staying, IsWritten)}
-                       || File <- Files],
+            Outcomes = [{File, rewrite_file(read(File, Program), Rules, Staying)}
+                        || File <- Files],
+            Results = case maps:get(write, Options, false) of
+                          true -> written(Outcomes);
+                          false -> Outcomes
+                      end,
             {ok, #{files => length(Files),
                    results => [Result || {_, {ok, #{rewritten := Rewritten, left := Left} = Result}}
                                              <- Results, Rewritten ++ Left =/= []],
@@ -109,15 +112,29 @@ places_in(File, Program, Chosen, Rules) ->
             end
     end.
 
-rewrite_file({ok, #{file := File} = Source}, Rules, Staying, IsWritten) ->
-    case weft_migrate_rewrite:run(Source, Rules, Staying) of
-        {ok, #{before := Before, bytes := After} = Result} when IsWritten, Before =/= After ->
-            case weft_migrate_files:replace(File, After) of
-                ok -> {ok, Result};
-                Error -> Error
-            end;
-        Result ->
-            Result
-    end;
-rewrite_file(Error, _Rules, _Staying, _IsWritten) ->
-    Error.
+rewrite_file({ok, Source}, Rules, Staying) -> weft_migrate_rewrite:run(Source, Rules, Staying);
+rewrite_file(Error, _Rules, _Staying) -> Error.
+
+%% Names move with all their places, so files are written together.
+written(Results) ->
+    Changed = [{File, After} || {File, {ok, #{before := Before, bytes := After}}} <- Results,
+                                Before =/= After],
+    case weft_migrate_files:replace(Changed) of
+        ok ->
+            Results;
+        {Written, Failed} ->
+            Others = case Written of
+                         none -> [File || {File, _} <- Changed];
+                         some -> []
+                     end,
+            [{File, outcome(File, Result, Failed, Others)} || {File, Result} <- Results]
+    end.
+
+outcome(File, Result, [{First, _} | _] = Failed, Others) ->
+    case {lists:keyfind(File, 1, Failed), lists:member(File, Others)} of
+        {{File, Reason}, _} -> {error, Reason};
+        {false, true} ->
+            {error, lists:flatten(io_lib:format("it is not written, since ~ts cannot be",
+                                                [First]))};
+        {false, false} -> Result
+    end.

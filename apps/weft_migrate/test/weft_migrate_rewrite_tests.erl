@@ -84,6 +84,16 @@ what_an_adaptor_calls_exists_test() ->
 nodes_of_global_group_are_those_of_weft_test() ->
     ok = weft_view:new(),
     ?assertEqual(global_group:own_nodes(), weft_migrate_global_group:own_nodes()),
+    %% On a partial topology nodes() lacks the members behind others.
+    ok = weft_view:new(),
+    [ok = weft_view:put(?MODULE, {member, Node}, Node) || Node <- [node(), 'n2@127.0.0.1']],
+    ?assertEqual(lists:sort([node(), 'n2@127.0.0.1']), weft_migrate_global_group:own_nodes()),
+    ok = weft_view:clear(?MODULE),
+    %% On a partial topology nodes() lacks the members behind others.
+    ok = weft_view:new(),
+    [ok = weft_view:put(?MODULE, {member, Node}, Node) || Node <- [node(), 'n2@127.0.0.1']],
+    ?assertEqual(lists:sort([node(), 'n2@127.0.0.1']), weft_migrate_global_group:own_nodes()),
+    ok = weft_view:clear(?MODULE),
     [ok = weft_view:put(?MODULE, {group, Name}, Nodes)
      || {Name, Nodes} <- [{one, [node(), 'b@h']}, {other, ['c@h']}]],
     InGroup = weft_migrate_global_group:own_nodes(),
@@ -187,6 +197,22 @@ latin1_stays_latin1_test() ->
                  run(<<"%% coding: latin-1\nf() -> {\"\xe4\", global:send(a, b)}.\n">>,
                      all_rules())).
 
+%% A pattern is written anew, in the bytes of the file, unless there is a comment in it.
+a_pattern_keeps_its_characters_and_comments_test() ->
+    Before = fun(Pattern) ->
+                     iolist_to_binary(["f(G) -> case s_group:delete_s_group(G) of ok -> a; ",
+                                       Pattern, " -> b end.\n"])
+             end,
+    Latin1 = <<"{error, \"\xe4\"}">>,
+    [?assertMatch({{ok, #{rewritten := [_]}}, {_, _}},
+                  {Result, binary:match(maps:get(bytes, element(2, Result)), Pattern)})
+     || {Coding, Pattern} <- [{"%% coding: latin-1\n", Latin1}, {"", Latin1},
+                              {"", <<"{error, \"", "ä"/utf8, "\"}">>}],
+        Result <- [run(<<(list_to_binary(Coding))/binary, (Before(Pattern))/binary>>,
+                       rules(s_group))]],
+    {ok, #{bytes := Whole}} = run(Before("{error, % why\n _}"), rules(s_group)),
+    ?assertMatch({_, _}, binary:match(Whole, <<"% why">>)).
+
 files_are_written_only_when_asked_test() ->
     with_file(
       "f() -> global:register_name(a, b).\n",
@@ -217,6 +243,43 @@ a_file_that_cannot_be_written_is_told_and_stays_test() ->
               ?assertEqual({ok, <<"f() -> global:register_name(a, b).\n">>}, file:read_file(File)),
               ?assertEqual({ok, <<"mine">>}, file:read_file(File ++ ".weft_migrate"))
       end).
+
+%% Half a program would register names where the other half does not look.
+if_one_file_cannot_be_written_none_is_test() ->
+    with_file(
+      "f() -> global:register_name(a, b).\n",
+      fun(File) ->
+              Other = filename:join(filename:dirname(File), "b.erl"),
+              ok = file:write_file(Other, "g() -> global:whereis_name(a).\n"),
+              ok = file:write_file(Other ++ ".weft_migrate", "mine"),
+              {ok, #{results := [], failed := Failed}} =
+                  weft_migrate:rewrite([filename:dirname(File)], #{write => true}),
+              ?assertEqual([File, Other], [Path || {Path, _} <- Failed]),
+              ?assertEqual("it is not written, since " ++ Other ++ " cannot be",
+                           proplists:get_value(File, Failed)),
+              ?assertEqual({ok, <<"f() -> global:register_name(a, b).\n">>}, file:read_file(File)),
+              ?assertEqual(["a.erl", "b.erl", "b.erl.weft_migrate"],
+                           filelib:wildcard("*", filename:dirname(File)))
+      end).
+
+%% By links a file has many names, and a directory may be in itself.
+each_file_is_found_once_test_() ->
+    {timeout, 60,
+     fun() ->
+             with_file(
+               "f() -> ok.\n",
+               fun(File) ->
+                       Dir = filename:dirname(File),
+                       [ok = file:make_symlink(To, filename:join(Dir, Name))
+                        || {Name, To} <- [{"here", "."}, {"again", "."}, {"b.erl", "a.erl"}]],
+                       ?assertEqual({ok, [File]}, weft_migrate_files:below([Dir])),
+                       ?assertEqual({ok, [File]}, weft_migrate_files:below([Dir, File])),
+                       ok = file:make_link(File, filename:join(Dir, "c.erl")),
+                       {ok, Two} = weft_migrate_files:below([Dir]),
+                       ?assertEqual(["a.erl", "b.erl", "c.erl"],
+                                    [filename:basename(Found) || Found <- Two])
+               end)
+     end}.
 
 %% ---- diff ----
 

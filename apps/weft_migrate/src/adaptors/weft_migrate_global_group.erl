@@ -8,10 +8,10 @@
 
 -export([own_nodes/0]).
 
-%% A node that is in no group has all nodes.
+%% A node that is in no group has all nodes. On a partial topology `nodes/0' lacks some.
 -spec own_nodes() -> [node()].
 own_nodes() ->
     case weft_group:is_free() of
-        true -> [node() | nodes()];
+        true -> lists:usort([node() | nodes() ++ weft:members()]);
         false -> weft_group:own_nodes()
     end.

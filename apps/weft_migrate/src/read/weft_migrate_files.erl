@@ -1,21 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The sources below some paths, and how a file gets other bytes: all or none of them.
+%% @doc The sources below some paths, and how files get other bytes: all of them or none.
 %%
 %% Directories that are made by a build, and those whose name begins with a full stop, are left out.
 -module(weft_migrate_files).
 
--export([below/1, replace/2]).
+-export([below/1, replace/1]).
 
 -include_lib("kernel/include/file.hrl").
 
 -define(BUILT, ["_build", "deps", "ebin", "node_modules"]).
 -define(DEPTH_MAX, 32).
 
-%% @doc Files named are taken whatever their name is. Sorted, each once.
+%% @doc Files named are taken whatever their name is. Sorted, each once, by whatever links it is
+%% reached.
 -spec below([file:filename_all()]) -> {ok, [file:filename_all()]} | {error, string()}.
 below(Paths) ->
     case [Path || Path <- Paths, not filelib:is_file(Path)] of
-        [] -> some(lists:usort(lists:append([found(Path) || Path <- Paths])), Paths);
+        [] -> some(once(lists:usort(lists:append([found(Path) || Path <- Paths])), #{}), Paths);
         [Missing | _] -> error_text("there is no ~ts; write files or directories", [Missing])
     end.
 
@@ -28,50 +29,84 @@ some(Files, _Paths) ->
 
 error_text(Format, Arguments) -> {error, lists:flatten(io_lib:format(Format, Arguments))}.
 
+once([], _Seen) ->
+    [];
+once([File | Files], Seen) ->
+    case identity(File) of
+        Known when is_map_key(Known, Seen) -> once(Files, Seen);
+        none -> [File | once(Files, Seen)];
+        New -> [File | once(Files, Seen#{New => []})]
+    end.
+
+%% A file with several names of its own has one for each. Not every system has such numbers.
+identity(File) ->
+    case file:read_file_info(File) of
+        {ok, #file_info{inode = Inode, links = Links, type = Type, major_device = Device}}
+          when Inode > 0, Links =:= 1 orelse Type =:= directory -> {Device, Inode};
+        _ -> none
+    end.
+
 found(Path) ->
     case filelib:is_dir(Path) of
-        true -> in(Path, ?DEPTH_MAX);
+        true -> in(Path, []);
         false -> [Path]
     end.
 
-in(_Dir, 0) ->
-    [];
-in(Dir, Depth) ->
-    Names = case file:list_dir(Dir) of {ok, Found} -> Found; {error, _} -> [] end,
-    lists:append([entry(filename:join(Dir, Name), Name, Depth) || [First | _] = Name <- Names,
-                                                                  First =/= $.]).
+%% Above: the directories that this one is in. A link to one of these would have no end.
+in(Dir, Above) ->
+    Identity = identity(Dir),
+    IsAgain = Identity =/= none andalso lists:member(Identity, Above),
+    case not IsAgain andalso length(Above) < ?DEPTH_MAX andalso file:list_dir(Dir) of
+        {ok, Names} -> lists:append([entry(filename:join(Dir, Name), Name, [Identity | Above])
+                                     || [First | _] = Name <- Names, First =/= $.]);
+        _ -> []
+    end.
 
-entry(File, Name, Depth) ->
+entry(File, Name, Above) ->
     case filelib:is_dir(File) of
-        true -> case lists:member(Name, ?BUILT) of true -> []; false -> in(File, Depth - 1) end;
+        true -> case lists:member(Name, ?BUILT) of true -> []; false -> in(File, Above) end;
         false -> [File || lists:member(filename:extension(Name),
                                        [".erl", ".hrl", ".ex", ".exs"])]
     end.
 
-%% @doc Whoever reads the file meanwhile has the old bytes or the new ones. Its mode stays; a link
-%% stays a link.
--spec replace(file:filename_all(), binary()) -> ok | {error, string()}.
-replace(File, Bytes) ->
-    Target = target(File, ?DEPTH_MAX),
-    New = [Target, ".weft_migrate"],
-    Steps = [fun() -> file:write_file(New, Bytes, [exclusive]) end,
-             fun() -> keep_mode(Target, New) end,
-             fun() -> file:rename(New, Target) end],
-    case steps(Steps) of
-        ok -> ok;
-        {error, eexist} ->
-            {error, lists:flatten(io_lib:format("~ts exists; remove it", [New]))};
-        {error, Reason} ->
-            _ = file:delete(New),
-            {error, file:format_error(Reason)}
+%% @doc Gives files other bytes, in two steps: the new ones are all beside the old ones before the
+%% first takes its place. So if one cannot be written, none is, and the answer says why. Whoever
+%% reads a file meanwhile has the old bytes or the new ones. Its mode stays; a link stays a link.
+-spec replace([{file:filename_all(), binary()}]) ->
+          ok | {none | some, [{file:filename_all(), Reason :: string()}]}.
+replace(Files) ->
+    Targets = [{File, target(File, ?DEPTH_MAX), Bytes} || {File, Bytes} <- Files],
+    case failed([{File, prepared(Target, Bytes)} || {File, Target, Bytes} <- Targets]) of
+        [] ->
+            case failed([{File, moved(Target)} || {File, Target, _} <- Targets]) of
+                [] -> ok;
+                Failed -> {some, Failed}
+            end;
+        Failed ->
+            _ = [file:delete(new(Target)) || {File, Target, _} <- Targets,
+                                             not lists:keymember(File, 1, Failed)],
+            {none, Failed}
     end.
 
-steps([]) -> ok;
-steps([Step | Steps]) ->
-    case Step() of
-        ok -> steps(Steps);
-        Error -> Error
+failed(Results) -> [{File, Reason} || {File, {error, Reason}} <- Results].
+
+new(Target) -> [Target, ".weft_migrate"].
+
+prepared(Target, Bytes) ->
+    case file:write_file(new(Target), Bytes, [exclusive]) of
+        ok -> cleaned(keep_mode(Target, new(Target)), Target);
+        {error, eexist} ->
+            {error, lists:flatten(io_lib:format("~ts exists; remove it", [new(Target)]))};
+        Error -> cleaned(Error, Target)
     end.
+
+moved(Target) -> cleaned(file:rename(new(Target), Target), Target).
+
+cleaned(ok, _Target) ->
+    ok;
+cleaned({error, Reason}, Target) ->
+    _ = file:delete(new(Target)),
+    {error, file:format_error(Reason)}.
 
 keep_mode(From, To) ->
     case file:read_file_info(From) of

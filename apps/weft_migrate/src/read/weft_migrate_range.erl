@@ -75,6 +75,9 @@ arguments(Tokens) ->
 %% Depth counts brackets and words that go with `end'.
 split([], _Words, _Depth, _Before) ->
     error;
+%% It was in parentheses that begin before it.
+split(_Tokens, _Words, Depth, _Before) when Depth < 0 ->
+    error;
 split([{Category, _, _, _, _} = Token | Rest] = Tokens, Words, Depth, Before) ->
     case Depth =:= 0 andalso lists:member(Category, Words) of
         true -> {lists:reverse(Before), Tokens};

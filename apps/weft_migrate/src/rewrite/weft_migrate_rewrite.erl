@@ -84,7 +84,7 @@ left({hold, Reason}, Change) -> Change#{reason => Reason, held => true}.
 
 %% What the rules say of each site, in their order. A source that is the old module itself, or an
 %% adaptor of it, stays.
-answers(#{bytes := Bytes} = Source, Rules, Staying) ->
+answers(#{bytes := Bytes, encoding := Encoding} = Source, Rules, Staying) ->
     Own = own(Source),
     Of = [{Name, Rule} || {Name, Rule} <- Rules, not is_map(Rule)
                               orelse not lists:member(maps:get(old, Rule), Own)],
@@ -92,7 +92,7 @@ answers(#{bytes := Bytes} = Source, Rules, Staying) ->
     Meanings = [Old || {_, #{old := Old} = Rule} <- Of,
                        lists:any(fun(Site) -> weft_migrate_api:says_meaning(Rule, Site) end,
                                  Sites)],
-    Context = #{bytes => Bytes, meanings => Meanings, taken => [],
+    Context = #{bytes => Bytes, encoding => Encoding, meanings => Meanings, taken => [],
                 keys => weft_migrate_keys:of_tables(Sites),
                 ordinary => weft_migrate_computed:ordinary(Sites)},
     Names = {known(Source), Staying},

@@ -9,10 +9,11 @@
 -export([edits/3]).
 -export_type([context/0]).
 
-%% The bytes of the file, the variables that stand for results of other calls in this form, the old
-%% modules of which the file says what their names mean, the words that are keys of its tables, and
-%% the old modules whose ordinary functions count (`weft_migrate_computed').
--type context() :: #{bytes := binary(), taken := [atom()], meanings := [module()],
+%% The bytes of the file and their encoding, the variables that stand for results of other calls in
+%% this form, the old modules of which the file says what their names mean, the words that are keys
+%% of its tables, and the old modules whose ordinary functions count (`weft_migrate_computed').
+-type context() :: #{bytes := binary(), encoding := weft_migrate_tokens:encoding(),
+                     taken := [atom()], meanings := [module()],
                      keys := [atom()], ordinary := [module()]}.
 -type result() :: {edit, [weft_migrate_edit:edit()], NewVariables :: [atom()]}
                 | {leave, string()}.
@@ -29,7 +30,7 @@ edits(#{node := Node, form := Form} = Site, Rule, Context) ->
             #{parameters := Parameters} = Rule,
             #{arguments := Trees} = Call,
             Given = maps:from_list(lists:zip(Parameters, Trees)),
-            case patterns(Site, Given, Pairs) of
+            case patterns(Site, Given, Pairs, Context) of
                 {ok, Edits} ->
                     with(Edits, replaced(Range, template(New, Rule, fun same/1), [], Context));
                 error ->
@@ -57,13 +58,14 @@ template(Expression, #{parameters := Parameters}, Name) ->
      weft_migrate_adaptor:later(Expression, Parameters)}.
 
 %% The edits of the patterns that take the result apart, if it is used for nothing else.
-patterns(#{node := Node, path := [Parent | Above], form := Form} = Site, Given, Pairs) ->
+patterns(#{node := Node, path := [Parent | Above], form := Form} = Site, Given, Pairs, Context) ->
     case {weft_migrate_tree:is_unused(Site), erl_syntax:type(Parent)} of
         {true, _} ->
             {ok, []};
         {false, match_expr} ->
             case weft_migrate_tree:is_unused(Site#{node := Parent, path := Above}) of
-                true -> changed([erl_syntax:match_expr_pattern(Parent)], ['='], Form, Given, Pairs);
+                true -> changed([erl_syntax:match_expr_pattern(Parent)], ['='], Form,
+                                {Given, Pairs}, Context);
                 false -> error
             end;
         {false, case_expr} ->
@@ -71,19 +73,21 @@ patterns(#{node := Node, path := [Parent | Above], form := Form} = Site, Given, 
                 Node -> changed([Pattern || Clause <- erl_syntax:case_expr_clauses(Parent),
                                             Pattern <- erl_syntax:clause_patterns(Clause),
                                             erl_syntax:type(Pattern) =/= underscore],
-                                ['->', 'when'], Form, Given, Pairs);
+                                ['->', 'when'], Form, {Given, Pairs}, Context);
                 _ -> error
             end;
         _ ->
             error
     end.
 
-changed(Patterns, Words, Form, Given, Pairs) ->
-    Edits = [{Byte, Size, Text}
+%% In the encoding of the file. A comment in a pattern would be lost.
+changed(Patterns, Words, Form, {Given, Pairs}, #{bytes := Bytes, encoding := Encoding}) ->
+    Edits = [{Byte, Size, unicode:characters_to_binary(Text, utf8, Encoding)}
              || Pattern <- Patterns,
                 {ok, Text} <- [new_pattern(Pattern, Given, Pairs)],
                 {ok, {Byte, Size}} <-
-                    [weft_migrate_range:until(Form, weft_migrate_tree:place(Pattern), Words)]],
+                    [weft_migrate_range:until(Form, weft_migrate_tree:place(Pattern), Words)],
+                not has_comment(binary:part(Bytes, Byte, Size))],
     case length(Edits) =:= length(Patterns) of
         true -> {ok, Edits};
         false -> error
