@@ -11,7 +11,8 @@
 -export([send/3, call/4, info/0]).
 -export_type([dest/0, options/0, result/0]).
 
--type dest() :: pid() | atom() | {Name :: atom(), node()} | {Name :: atom(), [node()]} | [dest()].
+-type dest() :: pid() | port() | atom() | {Name :: atom(), node()} | {Name :: atom(), [node()]}
+              | [dest()].
 -type options() :: atom() | #{channel => atom(), key => term(), label => term(),
                               ack => false | weft_delivery_core:options()}.
 %% overloaded: the queue was full, with the policy `error' or for longer than block_ms. not_started:
@@ -80,6 +81,8 @@ to({Name, Node}, Message, How) when is_atom(Name), is_atom(Node) ->
     local({Name, Node}, Message, How);
 to(Name, Message, How) when is_atom(Name) ->
     local(Name, Message, How);
+to(Port, Message, How) when is_port(Port), node(Port) =:= node() ->
+    local(Port, Message, How);
 to(Dests, Message, How) when is_list(Dests) ->
     many(Dests, Message, How);
 to({Name, Nodes}, Message, How) when is_atom(Name), is_list(Nodes) ->
