@@ -103,6 +103,12 @@ of_macros(Moving) ->
        {"g.hrl", "-ifdef(X).\n-define(G, global).\n-else.\n-define(G, syn).\n-endif.\n"}]},
      {"by a macro that is passed on",
       [{"a.erl", Moving}, {"b.erl", "-define(G, global).\ng(F, A) -> apply(?G, F, A).\n"}]},
+     {"by a script",
+      [{"a.erl", Moving}, {"ctl.escript", "#!/usr/bin/env escript\n%%! -sname ctl\n"
+                                          "main([N]) -> rpc:call(N, global, send, [a, x]).\n"}]},
+     {"by a script without an extension",
+      [{"a.erl", Moving}, {"ctl", "#!/usr/local/bin/escript\n"
+                                  "main([N]) -> rpc:call(N, global, send, [a, x]).\n"}]},
      {"by a macro that is kept",
       [{"a.erl", Moving}, {"b.erl", "-define(G, global).\ng(F) -> M = ?G, M:F(a).\n"}]}].
 

@@ -281,6 +281,23 @@ each_file_is_found_once_test_() ->
                end)
      end}.
 
+%% Also without an extension, but not those of other languages, and no archives.
+scripts_are_sources_test() ->
+    with_file(
+      "f() -> ok.\n",
+      fun(File) ->
+              Dir = filename:dirname(File),
+              [ok = file:write_file(filename:join(Dir, Name), Text)
+               || {Name, Text} <- [{"b.escript", "#!/usr/bin/env escript\n"},
+                                   {"c", "#!/usr/bin/env escript\nmain(_) -> ok.\n"},
+                                   {"d", "#!/bin/sh\nescript c\n"}, {"e", "#!"}, {"f", ""},
+                                   {"g", <<"#!/usr/bin/env escript\nPK", 3, 4, 0, 0>>},
+                                   {"h.txt", "#!/usr/bin/env escript\n"}]],
+              {ok, Found} = weft_migrate_files:below([Dir]),
+              ?assertEqual(["a.erl", "b.escript", "c"],
+                           [filename:basename(Path) || Path <- Found])
+      end).
+
 %% ---- diff ----
 
 a_diff_can_be_applied_by_patch_test_() ->

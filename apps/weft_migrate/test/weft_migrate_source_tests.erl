@@ -25,11 +25,18 @@ atoms(Atom, Bytes) ->
 forms_cover_the_file_test_() ->
     [?_assertEqual(Bytes, iolist_to_binary(covered(Bytes)))
      || Bytes <- [<<>>, <<"\n">>, <<"%% only a comment">>, <<"f() -> 1.">>, <<"f() -> 1">>,
-                  <<"f() -> \"open.\n">>, <<"f() -> 1.\n\n$\n">>, <<0, 255, 10>>]].
+                  <<"#!/usr/bin/env escript">>, <<"#!/usr/bin/env escript\nf() -> 1.\n">>,
+                 <<"f() -> \"open.\n">>, <<"f() -> 1.\n\n$\n">>, <<0, 255, 10>>]].
 
 covered(Bytes) ->
     {_, Forms} = weft_migrate_tokens:forms(Bytes),
     [binary:part(Bytes, Byte, Size) || #{byte := Byte, size := Size} <- Forms].
+
+the_first_line_of_a_script_is_no_form_test() ->
+    Source = weft_migrate_source:of_bytes("ctl", <<"#!/usr/bin/env escript\n%%! -sname a\n"
+                                                   "f() ->\n global.\n">>),
+    ?assertEqual({["f"], []}, {functions(Source), weft_migrate_source:unread(Source)}),
+    ?assertMatch(#{forms := [#{at := {3, 1}}]}, Source).
 
 %% ---- what cannot be read ----
 

@@ -10,9 +10,11 @@
 
 -define(BUILT, ["_build", "deps", "ebin", "node_modules"]).
 -define(DEPTH_MAX, 32).
+-define(BEGIN_BYTES, 4096).
 
-%% @doc Files named are taken whatever their name is. Sorted, each once, by whatever links it is
-%% reached.
+%% @doc Scripts are sources with the extension .escript, or without one if they begin like a script
+%% for `escript'. Files named are taken whatever their name is. Sorted, each once, by whatever links
+%% it is reached.
 -spec below([file:filename_all()]) -> {ok, [file:filename_all()]} | {error, string()}.
 below(Paths) ->
     case [Path || Path <- Paths, not filelib:is_file(Path)] of
@@ -65,9 +67,26 @@ in(Dir, Above) ->
 entry(File, Name, Above) ->
     case filelib:is_dir(File) of
         true -> case lists:member(Name, ?BUILT) of true -> []; false -> in(File, Above) end;
-        false -> [File || lists:member(filename:extension(Name),
-                                       [".erl", ".hrl", ".ex", ".exs"])]
+        false -> [File || is_source(filename:extension(Name), File)]
     end.
+
+is_source("", File) ->
+    case filelib:is_regular(File) andalso file:open(File, [read, raw, binary]) of
+        {ok, Device} ->
+            Begin = file:read(Device, ?BEGIN_BYTES),
+            ok = file:close(Device),
+            is_script(Begin);
+        _ -> false
+    end;
+is_source(Extension, _File) ->
+    lists:member(Extension, [".erl", ".hrl", ".escript", ".ex", ".exs"]).
+
+%% A script may be an archive, too.
+is_script({ok, <<"#!", _/binary>> = Begin}) ->
+    [Line | _] = binary:split(Begin, <<"\n">>),
+    binary:match(Line, <<"escript">>) =/= nomatch andalso binary:match(Begin, <<0>>) =:= nomatch;
+is_script(_) ->
+    false.
 
 %% @doc Gives files other bytes, in two steps: the new ones are all beside the old ones before the
 %% first takes its place. So if one cannot be written, none is, and the answer says why. Whoever

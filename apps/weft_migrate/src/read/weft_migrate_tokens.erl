@@ -22,7 +22,16 @@
 -spec forms(binary()) -> {encoding(), [form()]}.
 forms(Bytes) ->
     {Encoding, Characters} = characters(Bytes),
-    {Encoding, forms(Characters, {1, 1}, 0, Encoding)}.
+    {Encoding, first(Characters, Encoding)}.
+
+%% The first line of a script is for the system.
+first("#!" ++ _ = Characters, Encoding) ->
+    {Line, Rest} = line(Characters),
+    Size = size_of(Line, Encoding),
+    [#{at => {1, 1}, byte => 0, size => Size, text => Line, tokens => {ok, []}}
+     | forms(Rest, {2, 1}, Size, Encoding)];
+first(Characters, Encoding) ->
+    forms(Characters, {1, 1}, 0, Encoding).
 
 characters(Bytes) ->
     Named = case epp:read_encoding_from_binary(Bytes) of
