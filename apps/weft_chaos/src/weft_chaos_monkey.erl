@@ -103,10 +103,14 @@ later(#monkey{options = Options, rand = Rand0} = Monkey) ->
 
 %% @private
 handle_call(status, _From, #monkey{killed = Killed, count = Count} = Monkey) ->
-    {reply, #{count => Count, last => Killed}, Monkey}.
+    {reply, #{count => Count, last => Killed}, Monkey};
+handle_call(Request, _From, Monkey) ->
+    {reply, weft_stray:call(Request), Monkey}.
 
 %% @private
-handle_cast(Request, Monkey) -> {stop, {unexpected_cast, Request}, Monkey}.
+handle_cast(Request, Monkey) ->
+    ok = weft_stray:message(Request),
+    {noreply, Monkey}.
 
 %% @private
 handle_info(kill, #monkey{options = Options, killed = Killed, count = Count,
@@ -118,7 +122,10 @@ handle_info(kill, #monkey{options = Options, killed = Killed, count = Count,
                                                                              ?KEPT),
                                                       count = Count + 1};
                         {error, _Nobody} -> Monkey
-                    end)}.
+                    end)};
+handle_info(Message, Monkey) ->
+    ok = weft_stray:message(Message),
+    {noreply, Monkey}.
 
 %% @doc Kills one process now, and tells which. The error is a text: nobody is left, a wrong option.
 -spec kill_one(options()) -> {ok, map()} | {error, string()}.
@@ -207,7 +214,8 @@ is_otp(App) ->
 is_spared(Pid, Spare) ->
     Module = initial_module(Pid),
     lists:member(name(Pid), Spare) orelse lists:member(Module, Spare)
-        orelse lists:member(Module, [supervisor, supervisor_bridge, application_master])
+        orelse lists:member(Module, [supervisor, supervisor_bridge, weft_supervisor,
+                                     application_master])
         orelse is_supervisor(Pid).
 
 is_supervisor(Pid) ->

@@ -111,11 +111,14 @@ handle_call(status, _From, #runner{steps = Steps, done = Done, failed = Failed} 
 handle_call(stop, _From, #runner{under_way = UnderWay} = Runner) ->
     lists:foreach(fun({_, _, Pid}) -> exit(Pid, kill) end, maps:values(UnderWay)),
     ok = heal(Runner),
-    {stop, normal, ok, answered(Runner)}.
+    {stop, normal, ok, answered(Runner)};
+handle_call(Request, _From, Runner) ->
+    {reply, weft_stray:call(Request), Runner}.
 
 %% @private
 handle_cast(Request, Runner) ->
-    {stop, {unexpected_cast, Request}, Runner}.
+    ok = weft_stray:message(Request),
+    {noreply, Runner}.
 
 %% @private
 handle_info(next, #runner{steps = [{AtMs, Verb} = Step | Steps], start_ms = StartMs} = Runner) ->
@@ -148,7 +151,10 @@ handle_info({too_late, Ref}, #runner{under_way = UnderWay} = Runner) ->
             {noreply, answer(Ref, {error, "it was not done in time, and was given up"}, Runner)};
         _ ->
             {noreply, Runner}
-    end.
+    end;
+handle_info(Message, Runner) ->
+    ok = weft_stray:message(Message),
+    {noreply, Runner}.
 
 %% @private A runner that crashes heals as well.
 terminate(normal, _Runner) -> ok;

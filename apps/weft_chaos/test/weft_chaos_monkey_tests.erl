@@ -15,7 +15,11 @@ stop(_State) -> ok.
 
 init([]) ->
     {ok, {#{intensity => 100, period => 1},
-          [#{id => Id, start => {?MODULE, worker, [Id]}} || Id <- [one, two, three]]}}.
+          [#{id => below, type => supervisor, start => {weft_supervisor, start_link,
+                                                        [?MODULE, below]}}
+           | [#{id => Id, start => {?MODULE, worker, [Id]}} || Id <- [one, two, three]]]}};
+init(below) ->
+    {ok, {#{}, []}}.
 
 worker(Id) ->
     {ok, proc_lib:spawn_link(fun() ->
@@ -51,9 +55,10 @@ monkey_test_() ->
      || {Name, Test} <- [{"only workers", fun only_workers/0}, {"weights", fun weights/0},
                          {"a seed decides", fun a_seed_decides/0},
                          {"again and again", fun again_and_again/0},
+                         {"strays", fun a_stray_message_ends_no_monkey/0},
                          {"bad options", fun bad_options/0}]].
 
-%% Not the supervisor, nothing of the system, nothing of OTP.
+%% Not the supervisors, nothing of the system, nothing of OTP.
 only_workers() ->
     ?assertEqual(lists:sort([whereis(Name) || Name <- [one, two, three]]),
                  lists:sort(weft_chaos_monkey:candidates(#{apps => [monkey_test]}))),
@@ -108,6 +113,14 @@ again_and_again() ->
     #{last := [#{application := monkey_test} | _]} = weft_chaos_monkey:status(),
     ok = weft_chaos:off(),
     ?assertEqual({error, not_running}, weft_chaos:off()).
+
+a_stray_message_ends_no_monkey() ->
+    {ok, Monkey} = weft_chaos:on(#{ms => 60000, apps => [monkey_test]}),
+    Monkey ! stray,
+    ok = gen_server:cast(Monkey, stray),
+    ?assertEqual({error, {unknown_request, stray}}, gen_server:call(Monkey, stray)),
+    ?assertMatch(#{count := 0}, weft_chaos_monkey:status()),
+    ok = weft_chaos:off().
 
 bad_options() ->
     [?assertMatch({error, _}, weft_chaos:kill(Wrong))

@@ -12,6 +12,7 @@ runner_test_() ->
                          {"a start that hangs", fun a_start_that_hangs/0},
                          {"progress", fun progress_that_crashes/0},
                          {"progress that hangs", fun a_run_has_a_bound/0},
+                         {"strays", fun a_stray_message_ends_no_run/0},
                          {"one after the other", fun the_next_may_run_at_once/0},
                          {"a crash", fun a_runner_that_crashes_heals/0}]].
 
@@ -35,8 +36,18 @@ schedule() ->
 run(Options) ->
     {ok, #{done := Done, failed := Failed}} = weft_chaos:run(schedule(), Options),
     ?assertEqual({[], none}, {weft_fault:cuts(), maps:get(schedule, weft_chaos:status())}),
-    {[{element(1, Verb), Answer} || {_, Verb, Answer} <- Done],
+    %% A later step may be answered before an earlier one.
+    {[{element(1, Verb), Answer} || {_, Verb, Answer} <- lists:keysort(1, Done)],
      [{element(1, Verb), Text} || {_, Verb, Text} <- Failed]}.
+
+a_stray_message_ends_no_run() ->
+    {ok, Runner} = weft_chaos:start([{0, {cut, node(), ?PEER, 60000}}], #{}),
+    Runner ! stray,
+    ok = gen_server:cast(Runner, stray),
+    ?assertEqual({error, {unknown_request, stray}}, gen_server:call(Runner, stray)),
+    weft_test_nodes:until(fun() -> weft_fault:cuts() =:= [?PEER] end),
+    ?assertMatch(#{schedule := #{to_come := 0}}, weft_chaos:status()),
+    ok = weft_chaos:stop().
 
 what_a_start_may_answer() ->
     [?assertEqual({[{cut, done}, {start, Told}, {break, done}], []},
@@ -78,5 +89,5 @@ a_runner_that_crashes_heals() ->
     {ok, Runner} = weft_chaos:start([{0, {cut, node(), ?PEER, 60000}}], #{}),
     weft_test_nodes:until(fun() -> weft_fault:cuts() =:= [?PEER] end),
     Monitor = monitor(process, Runner),
-    gen_server:cast(Runner, nonsense),
+    _ = catch sys:terminate(Runner, crash),
     receive {'DOWN', Monitor, process, Runner, _} -> ?assertEqual([], weft_fault:cuts()) end.
