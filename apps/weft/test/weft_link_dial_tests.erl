@@ -82,6 +82,14 @@ an_attempt_is_ended_once_by_its_own_process_test() ->
     ?assertEqual(none, ?DIAL:ended(Pid, Ended)),
     ?assert(?DIAL:may_start(Ended)).
 
+who_is_looked_up_is_not_called_test() ->
+    LookedUp = ?DIAL:look_up('nobody@127.0.0.1', ?DIAL:new()),
+    ?assertEqual({true, false}, {?DIAL:is_under_way(LookedUp), ?DIAL:is_calling(LookedUp)}),
+    {Pid, Result} = receive {dialled, P, R} -> {P, R} after 30000 -> error(not_told) end,
+    ?assertEqual({error, no_such_node}, Result),
+    {link, Ended} = ?DIAL:ended(Pid, LookedUp),
+    ?assert(?DIAL:may_start(Ended)).
+
 an_attempt_that_waits_for_the_address_is_no_call_test() ->
     Started = ?DIAL:start('nobody@127.0.0.1', link, ?DIAL:new()),
     ?assert(?DIAL:is_calling(Started)),

@@ -12,7 +12,7 @@
 %% all nodes may be VMs.
 -module(weft_dialer).
 
--export([dial/5, resolve/2, is_foreign/2]).
+-export([dial/5, look_up/2, resolve/2, is_foreign/2]).
 -export_type([address/0]).
 
 %% So long epmd may take to answer where another address could be tried.
@@ -95,6 +95,15 @@ forgotten(Reason) ->
 
 left(Deadline) ->
     max(1, Deadline - erlang:monotonic_time(millisecond)).
+
+%% @doc Is it certain that nobody can be dialled under this name now? Without addresses it never is.
+-spec look_up(node(), TimeoutMs :: pos_integer()) -> known | {error, no_such_node}.
+look_up(Node, TimeoutMs) ->
+    case weft_tunnel:provider() =:= none andalso not weft_fault_table:is_cut(Node)
+        andalso resolve(Node, TimeoutMs) of
+        {error, no_such_node} = Unknown -> Unknown;
+        _ -> known
+    end.
 
 %% @doc The address of a node, and whether it is a VM.
 -spec resolve(node(), TimeoutMs :: pos_integer()) ->

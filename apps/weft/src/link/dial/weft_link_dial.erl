@@ -16,8 +16,8 @@
 %% `weft_link' decides why to dial, and what becomes of the lane.
 -module(weft_link_dial).
 
--export([new/0, start/3, told/3, is_calling/1, is_under_way/1, may_start/1, ended/2, failed/2,
-         is_gone/1, is_in_doubt/2, reached/2, pause/2, pause_is_over/1, cancel_pause/1,
+-export([new/0, start/3, look_up/2, told/3, is_calling/1, is_under_way/1, may_start/1, ended/2,
+         failed/2, is_gone/1, is_in_doubt/2, reached/2, pause/2, pause_is_over/1, cancel_pause/1,
          retry_later/1, retry_at_once/1]).
 -export_type([dial/0]).
 
@@ -70,6 +70,16 @@ hand_over({ok, Socket, _Peer, _Address}, Link) ->
     ok = weft_transport:controlling_process(Socket, Link);
 hand_over({error, _}, _Link) ->
     ok.
+
+%% @doc Only asks for the address: the result is {error, no_such_node}, as of an attempt, or known.
+%% No call either.
+-spec look_up(node(), dial()) -> dial().
+look_up(Node, #dial{attempt = undefined} = Dial) ->
+    Self = self(),
+    TimeoutMs = weft_config:get(handshake_timeout_ms),
+    Pid = spawn_opt(fun() -> Self ! {dialled, self(), weft_dialer:look_up(Node, TimeoutMs)} end,
+                    [link, {priority, weft_turn:priority(control)}]),
+    Dial#dial{attempt = {Pid, link, waiting}}.
 
 %% @doc The message {waiting, Pid} or {calling, Pid} came.
 -spec told(waiting | calling, pid(), dial()) -> dial().

@@ -27,6 +27,8 @@
 -define(RETURN_MS, 1000).
 %% The side that did not dial the lost lane gives the other this much time to dial again.
 -define(HEAD_START_MS, 200).
+%% If nothing has wanted the link by then, epmd is asked whether the peer may have ended.
+-define(FIND_OUT_MS, 300).
 %% The lane for control messages is lost: when a peer ends it takes all lanes along, one by one.
 -define(MOVE_MS, 20).
 
@@ -136,6 +138,8 @@ handle_info({weft_lane, used, _Socket}, #link{check = Check} = Link) ->
 handle_info(unwanted, Link) -> {noreply, release(now_ms(), Link)};
 handle_info({return_is_due, Ups}, #link{ups = Ups, peer = Peer} = Link) ->
     {noreply, concluded(weft_link_peer:not_returned(is_up(Link), Peer), Link)};
+handle_info({find_out, Ups, LostBy}, #link{ups = Ups, last_error = LostBy} = Link) ->
+    {noreply, find_out(Link)};
 handle_info({moved, Lane, Reason}, Link) -> {noreply, moved(Lane, Reason, Link)};
 handle_info({timeout, Timer, parted}, #link{demand = Demand} = Link) ->
     case weft_link_demand:is_parted(Timer, Demand) of
@@ -259,11 +263,26 @@ cores_changed(Cores, #link{key = Key, peer = Peer, cores = Before} = Link0) ->
 lose(Socket, Reason, #link{lanes = Lanes} = Link) when is_map_key(Socket, Lanes) ->
     case map_size(Lanes) of
         1 -> concluded(weft_link_peer:lost(Reason, Link#link.peer),
-                       lose_all(broken, Link#link{last_error = Reason}));
+                       lose_all(broken, find_out_later(Link#link{last_error = Reason})));
         _ -> need(drop_lane(weft_link_lanes:lane(Socket, Lanes), Reason, Link))
     end;
 lose(_Socket, _Reason, Link) ->
     Link.
+
+%% Others may wait for the news that a neighbour has ended, and who had a link with it finds out,
+%% also if the link is not wanted here: a server does not dial its clients, and two nodes that part
+%% want their link no more. If its name is still known, most likely the peer needs no link any more.
+find_out_later(#link{cores = Cores, ups = Ups} = Link) ->
+    _ = weft_link_cores:is_neighbour(Cores)
+        andalso erlang:send_after(?FIND_OUT_MS, self(), {find_out, Ups, Link#link.last_error}),
+    Link.
+
+find_out(#link{key = Key, peer = Peer, dial = Dial} = Link) ->
+    case Peer =/= undefined andalso not is_up(Link) andalso weft_link_dial:may_start(Dial)
+        andalso weft_link_peer:can_be_dialled(Key, Peer) of
+        true -> Link#link{dial = weft_link_dial:look_up(Key, Dial)};
+        false -> Link
+    end.
 
 %% What this side knows about the node of its peer now, see `weft_link_peer'.
 concluded(Nothing, Link) when Nothing =:= nothing; Nothing =:= superseded ->
@@ -360,6 +379,8 @@ attempt_ended({Purpose, Dial}, Result, Link) ->
 
 dialled({ok, Socket, Peer, Address}, Purpose, Link) ->
     attached(Socket, Peer, Purpose, Address, Link);
+dialled(known, link, Link) ->
+    Link;
 dialled({error, simultaneous}, link, Link) ->
     %% The peer's own call is about to arrive.
     pause(?HEAD_START_MS, Link);
