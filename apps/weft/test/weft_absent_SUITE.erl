@@ -18,6 +18,8 @@
 -export([attempts_us/2, calls/2]).
 
 -define(ROUNDS, 20).
+%% A busy machine may spoil one.
+-define(SERIES, 3).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
@@ -117,19 +119,26 @@ calls(Nodes, Rounds) ->
 
 %% --- measuring --------------------------------------------------------------------------------
 
-%% The two take turns; the first attempts, for which code is loaded, do not count.
+%% The two take turns; the first attempts, for which code is loaded, do not count. Something else
+%% may hold up some on weft only. Who waits does so each time, or each time that it goes one of the
+%% two ways: that is half of them, in each series.
 compare(Stock, Weft, Absent) ->
     _ = [call(Node, ?MODULE, attempts_us, [Absent, 2]) || Node <- [Stock, Weft]],
+    compare(Stock, Weft, Absent, ?SERIES).
+
+compare(Stock, Weft, Absent, Series) ->
     Turns = [{call(Stock, ?MODULE, attempts_us, [Absent, 2]),
               call(Weft, ?MODULE, attempts_us, [Absent, 2])} || _ <- lists:seq(1, count() div 2)],
     {StockUs, WeftUs} = lists:unzip(Turns),
     [Of, Than] = [lists:sort(lists:append(Us)) || Us <- [WeftUs, StockUs]],
     ct:pal("an attempt on weft: median ~b us, slowest ~b us; on stock: ~b and ~b us",
            [median(Of), lists:last(Of), median(Than), lists:last(Than)]),
-    %% Something else may hold up a few on weft only. Who waits does so each time, or each time that
-    %% it goes one of the two ways: that is half of them.
     Slow = [Us || Us <- Of, Us > max(2 * median(Than), lists:last(Than)) + 10_000],
-    ?assert(length(Slow) =< count() div 4, Slow).
+    case length(Slow) =< count() div 4 of
+        true -> ok;
+        false when Series > 1 -> compare(Stock, Weft, Absent, Series - 1);
+        false -> ct:fail({slow_us, Slow})
+    end.
 
 count() ->
     list_to_integer(os:getenv("COUNT", "20")).
