@@ -6,8 +6,9 @@
 -module(weft_core_net).
 
 -export([new/3, command/3, command/4, deliver/3, fire/2, fire_but/3, cut/3, cut/4, heal/3, die/2,
-         crash/2, settle/1, settle_but/2,
-         state/2, views/2, replies/1, replied/3, alive/1, told/1, pid/2, waiting/3, is_linked/3]).
+         crash/2, healed/1, settle/1, settle_but/2,
+         state/2, views/2, replies/1, replied/3, alive/1, told/1, pid/2, waiting/3, queued/3,
+         is_linked/3, large/1]).
 
 -record(net, {core, options, nodes = #{}, queues = #{}, links = #{}, alive = #{}, replies = [],
               told = [], incarnation = 1}).
@@ -119,6 +120,18 @@ deliver(From, To, #net{queues = Queues} = Net) ->
 waiting(From, To, #net{queues = Queues}) ->
     length(maps:get({From, To}, Queues, [])).
 
+%% @doc The messages that wait, the first one first.
+queued(From, To, #net{queues = Queues}) -> maps:get({From, To}, Queues, []).
+
+%% @doc A term of so many bytes, the same one each time. It is shared and takes no time.
+large(Bytes) ->
+    case persistent_term:get({?MODULE, Bytes}, none) of
+        none ->
+            ok = persistent_term:put({?MODULE, Bytes}, binary:copy(<<0>>, Bytes)),
+            large(Bytes);
+        Large -> Large
+    end.
+
 %% @doc The oldest timer of a node fires, if there is one.
 fire(Node, #net{nodes = Nodes} = Net) ->
     case Nodes of
@@ -150,6 +163,7 @@ settle_but(Not, Net) ->
     run(fun(Node, N) -> fire_but(Not, Node, N) end,
         fun(#node{timers = Timers}) -> lists:any(fun(T) -> T =/= Not end, Timers) end, healed(Net)).
 
+%% @doc All links heal.
 healed(#net{nodes = Nodes} = Net) ->
     Names = lists:sort(maps:keys(Nodes)),
     lists:foldl(fun({A, B}, N) -> heal(A, B, N) end, Net,

@@ -16,7 +16,8 @@
          names_of_a_paused_minority_are_given_up/1,
          ten_thousand_names_of_a_killed_node_are_gone_within_a_second/1,
          a_restarted_driver_knows_its_names/1, names_cross_circuits/1,
-         names_run_on_stock_distribution/1, a_name_of_a_group_stays_in_it/1,
+         names_run_on_stock_distribution/1, more_names_than_a_queue_takes_get_across/1,
+         a_name_of_a_group_stays_in_it/1,
          a_bad_scope_stops_the_application_with_a_text/1]).
 %% Run on the nodes.
 -export([serve/1, hold/1, hold/2, run/1, time_calls/2]).
@@ -32,6 +33,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() ->
     [errors_say_what, one_is_left_after_a_split, names_of_a_paused_minority_are_given_up,
      names_cross_circuits, names_run_on_stock_distribution,
+     more_names_than_a_queue_takes_get_across,
      a_bad_scope_stops_the_application_with_a_text, behaviours_are_called_by_name,
      names_are_seen_everywhere, a_restarted_driver_knows_its_names, a_name_of_a_group_stays_in_it,
      a_process_of_another_node_is_registered_there,
@@ -199,6 +201,20 @@ names_run_on_stock_distribution(Config) ->
                   Config),
     Pid = call(A, ?MODULE, hold, [[{cluster, stock}]]),
     until(fun() -> lookup(B, stock) =:= {ok, Pid, undefined} end).
+
+%% Two hundred megabytes: a queue to another node takes 64 MiB. The last name is registered while
+%% the others are told.
+more_names_than_a_queue_takes_get_across(Config) ->
+    [A, B] = [node(Name, #{args => ?PARTIAL}, Config) || Name <- [a, b]],
+    Many = call(A, ?MODULE, hold, [[{cluster, N} || N <- lists:seq(1, 2000)],
+                                   binary:copy(<<1>>, 100000)]),
+    true = call(A, net_kernel, connect_node, [name(B)]),
+    until(fun() -> peers(A) =:= 1 end, 30000),
+    Last = call(A, ?MODULE, hold, [[{cluster, last}]]),
+    until(fun() -> lookup(B, last) =:= {ok, Last, undefined} end, 60000),
+    until(fun() -> maps:get(names, call(B, weft_names, info, [cluster])) =:= 2001 end, 60000),
+    true = call(A, erlang, exit, [Many, kill]),
+    until(fun() -> call(B, weft_names, names, [cluster]) =:= [last] end, 60000).
 
 a_name_of_a_group_stays_in_it(Config) ->
     [A, B, C] = shared(Config),

@@ -55,8 +55,9 @@ checked(Step, #run{net = Before} = Run0) ->
                                        ?CORE:heard_of(Node, ?N:state(Other, Net)) < Seq]
                       ++ Unheard}.
 
+%% A large one is a batch of its own at the beginning of a session.
 step({register, Node, Name}, Run) ->
-    command(Node, fun(Pid) -> {register, Name, Pid, meta, 1} end, Run);
+    command(Node, fun(Pid) -> {register, Name, Pid, ?N:large(5000000), 1} end, Run);
 step({re_register, Node, Name, Seen}, Run) ->
     command(Node, fun(Pid) -> {re_register, Name, Pid, meta, 1, Seen} end, Run);
 step({unregister, Node, Name}, Run) ->
@@ -90,24 +91,37 @@ answered_by_crash(Node, Asked, Net) ->
                    not lists:keymember(Ref, 1, ?N:replies(Net))],
     lists:foldl(fun(Ref, N) -> ?N:replied(Ref, {error, crashed}, N) end, Net, Open).
 
-%% All are linked, nobody fails. All times are equal or not, but never those of the real order.
+%% All are linked, nobody fails. Some may tell the others what they had. All times are equal or not,
+%% but never those of the real order.
 prop_one_gets_it() ->
     Step = frequency([{3, {register, node_name(), range(1, 2), range(1, 3)}},
                       {10, {deliver, node_name(), node_name()}},
                       {4, {fire, node_name()}}]),
-    ?FORALL({Order, Steps}, {oneof([oldest, newest, fun asked_in_vain/3]), list(Step)},
+    ?FORALL({Order, Had, Steps},
+            {oneof([oldest, newest, fun asked_in_vain/3]), list(node_name()), list(Step)},
             begin
                 Options = ?OPTIONS#{conflict => Order},
-                Net0 = ?N:settle(?N:new(?CORE, ?NODES, Options)),
+                Net0 = had(Had, ?N:new(?CORE, ?NODES, Options)),
                 {Net1, Names} = lists:foldl(fun race/2, {Net0, #{}}, Steps),
                 Net = ?N:settle_but(rows_tick, Net1),
-                Shown = maps:map(fun(_, {Pid, _, _, _}) -> Pid end, ?N:views(a@x, Net)),
+                Shown = maps:map(fun(_, {Pid, _, _, _}) -> Pid end,
+                                 maps:with(maps:keys(Names), ?N:views(a@x, Net))),
                 maps:fold(fun(Name, Asked, Ok) -> Ok andalso one_got(Name, Asked, Shown, Net) end,
                           map_size(Shown) =:= map_size(Names), Names)
                     andalso ?N:told(Net) =:= []
                     andalso lists:all(fun(Pid) -> lists:member(Pid, ?N:alive(Net)) end,
                                       maps:values(Shown))
             end).
+
+%% The names that each node had before they met are in batches of their own.
+had([], Net) -> ?N:settle(Net);
+had(Nodes, Net) ->
+    Named = lists:zip(Nodes, lists:seq(1, length(Nodes))),
+    ?N:healed(lists:foldl(fun({Node, Number}, N) ->
+                                  Claim = {register, {had, Number}, ?N:pid(Node, 100000 + Number),
+                                           ?N:large(5000000), 1},
+                                  ?N:fire(Node, ?N:command(Node, {had, Number}, Claim, N))
+                          end, Net, Named)).
 
 %% Would leave the name to nobody.
 asked_in_vain(_Via, _, _) -> none.

@@ -2,7 +2,8 @@
 %% @doc Eventual names and process groups on top of a mesh: processes register, re-register,
 %% unregister, join, leave and die on all nodes while nodes and links fail. In the end all must
 %% agree (`weft_sim_registry_checker').
-%% In half of the worlds who changes a name waits until all have heard of it.
+%% In half of the worlds who changes a name waits until all have heard of it. Half of the names have
+%% so much with them that each is a batch of its own at the beginning of a session.
 %%
 %% Few names and groups, so that nodes clash. A process is used once: after its node crashed nobody
 %% registers it again.
@@ -16,6 +17,7 @@
 -define(FROM_MS, 4000).
 -define(AFTER_MS, 4000).
 -define(PER_NODE, 25).
+-define(LARGE_BYTES, 5000000).
 
 %% @doc All of them.
 -spec names() -> [atom()].
@@ -39,8 +41,9 @@ on_top(#{world := World, steps := Steps, heal_at_ms := HealMs} = Scenario, Nodes
     Conflict = pick([oldest, newest, fun greater_meta/3]),
     Loser = pick([exit, exit, notify]),
     Wait = pick([none, all]),
+    Large = binary:copy(<<0>>, ?LARGE_BYTES),
     Scenario#{lasting := [],
-              steps := Steps ++ lists:append([changes(Node, Number, HealMs)
+              steps := Steps ++ lists:append([changes(Node, Number, HealMs, Large)
                                               || Node <- Nodes,
                                                  Number <- lists:seq(1, ?PER_NODE)]),
               world := World#{machines := fun(Node) ->
@@ -56,16 +59,17 @@ on_top(#{world := World, steps := Steps, heal_at_ms := HealMs} = Scenario, Nodes
 greater_meta(_Via, {Pid1, Meta1, _}, {_, Meta2, _}) when Meta1 > Meta2 -> Pid1;
 greater_meta(_Via, _, {Pid2, _, _}) -> Pid2.
 
-changes(Node, Number, HealMs) ->
+changes(Node, Number, HealMs, Large) ->
     Pid = pid(Node, Number),
     AtMs = ?FROM_MS + at(HealMs + ?AFTER_MS - ?FROM_MS),
-    {Machine, Command} = pick([fun name/2, fun group/2], Pid, AtMs),
+    Name = fun(P, Ms) -> name(P, Ms, element(1 + Ms rem 2, {small, Large})) end,
+    {Machine, Command} = pick([Name, fun group/2], Pid, AtMs),
     [{AtMs, {command, Node, Machine, Command}}
      | [{AtMs + at(20000), {notice, Node, Machine, {gone, Pid, killed}}} || at(3) =:= 1]]
         ++ [{AtMs + at(20000), undone(Node, Machine, Command)} || at(3) =:= 1].
 
-name(Pid, AtMs) ->
-    Claim = [{name, at(?NAMES)}, Pid, at(1000), AtMs * 1000],
+name(Pid, AtMs, Size) ->
+    Claim = [{name, at(?NAMES)}, Pid, {at(1000), Size}, AtMs * 1000],
     {names, list_to_tuple(case at(4) of
                               1 -> [re_register] ++ Claim ++ [-1];
                               _ -> [register | Claim]

@@ -6,22 +6,25 @@
 %% heard. So there is nothing to merge, and a deleted row can not come back: the rows of a node are
 %% what it said last, in one ordered stream from it (`weft_node_links').
 %%
-%% At the beginning of a session a node sends all its rows, in pieces, and then changes. Changes of
-%% `?FLUSH_MS' are sent together, so that many share one message. A row that was known before the
-%% session and is not among the first ones is deleted; so after every beginning both ends agree,
-%% whatever was missed. The rows of a node that is down are removed in steps, so that ten thousand
-%% of them delay nothing else. If a session ended but not the connection, the rows stay for
-%% `?LINGER_MS', because most likely the next session brings the same ones.
+%% At the beginning of a session a node sends all its rows, batch by batch (`weft_row_batches'), and
+%% changes. Changes of `?FLUSH_MS' are sent together, so that many share one message. A row that was
+%% known before the session and has not been told when all are is deleted; so after every beginning
+%% both ends agree, whatever was missed. The rows of a node that is down are removed in steps, so
+%% that ten thousand of them delay nothing else. If a session ended but not the connection, the rows
+%% stay for `?LINGER_MS', because most likely the next session brings the same ones.
 %%
 %% `Seq' counts the changes of a node. A process that knows the Seq of a change can wait until the
 %% change has arrived here. A process of the node itself can wait until all nodes in a session have
 %% heard of its change (`weft_heard_core'); then the change is sent at once. A session that broke is
-%% waited for as long as its rows stay. Nodes of earlier versions, which do not say `hears', do not
-%% answer and are not waited for.
+%% waited for as long as its rows stay. A node is not asked before it has been told all rows, and it
+%% does not answer before it has told all its own. Nodes of earlier versions, which do not say
+%% `hears', do not answer and are not waited for; they get all batches at once.
 %%
-%% Messages: `{1, all}', `{1, hears}', `{1, rows, [{Key, Value}]}', `{1, complete, Seq}';
+%% Messages: `{1, all}', `{1, hears}', `{1, rows, [{Key, Value}]}', `{1, new, [Key]}' (the next rows
+%% are changes, which earlier versions need not know), `{1, complete, Seq}';
 %% `{1, changes, Seq, [{Key, {put, Value} | delete}]}'; `{1, asked, Seq}', which is answered by
-%% `{1, heard, Seq}' after all changes of the node that were made before.
+%% `{1, heard, Seq}' after all changes of the node that were made before; `{1, asked, {batch,
+%% Number}}', which is answered by `{1, heard, {batch, Number}}' at once.
 -module(weft_own_rows_core).
 
 -export([new/0, put/3, delete/2, find/2, up/2, down/3, message/3, timer/2, await/4, seq/1, info/1]).
@@ -31,14 +34,12 @@
 -define(FLUSH_MS, 1).
 -define(LINGER_MS, 5000).
 -define(TICK_MS, 1000).
-%% Rows in one message, and rows that are removed in one step.
--define(PIECE, 200).
+%% Rows that are removed in one step.
 -define(STEP, 1000).
 
 -record(peer, {rows = #{} :: #{Key :: term() => Value :: term()},
                seq = 0 :: non_neg_integer(),
-               %% In a session: rows told so far | all. Else: rows are kept | are removed.
-               state :: {told, #{Key :: term() => []}} | up
+               state :: session() | {telling, weft_row_batches:batches(), session()}
                       | {kept, token()} | {going, token(), [Key :: term()]},
                %% Does it answer when it is asked what it has heard of?
                hears = unknown :: unknown | boolean(),
@@ -55,6 +56,10 @@
                peers = #{} :: #{node() => #peer{}}}).
 
 -type token() :: non_neg_integer().
+%% What it told so far | it told all. While it is told our rows, both are in `telling', and not in
+%% records of another shape: drivers go on with these when this module is loaded again. Without a
+%% session rows are kept | are being removed.
+-type session() :: {told, #{Key :: term() => before | new}} | up.
 -opaque rows() :: #rows{}.
 -type change() :: {node(), Key :: term(), Old :: term() | none, New :: term() | none}.
 -type outcome() :: {[change()], rows(), weft_core:effects()}.
@@ -96,31 +101,40 @@ info(#rows{own = Own, peers = Peers}) ->
 
 %% @doc A session begins: the node is told all rows.
 -spec up(node(), rows()) -> outcome().
-up(Node, #rows{own = Own, seq = Seq, peers = Peers, heard = Heard0} = Rows) ->
-    {Ask, Heard} = weft_heard_core:again(Node, Heard0),
-    Told = {told, #{}},
+up(Node, #rows{own = Own, peers = Peers} = Rows) ->
+    Begun = {telling, weft_row_batches:new(Own), {told, #{}}},
     Peer = case Peers of
-               #{Node := Known} -> Known#peer{state = Told, seq = 0, hears = unknown};
-               #{} -> #peer{state = Told}
+               #{Node := Known} -> Known#peer{state = Begun, seq = 0, hears = unknown};
+               #{} -> #peer{state = Begun}
            end,
-    {[], Rows#rows{peers = Peers#{Node => Peer}, heard = Heard},
-     [{send, Node, Message}
-      || Message <- [{1, all}, {1, hears}]
-             ++ [{1, rows, Piece} || Piece <- pieces(maps:to_list(Own))]
-             ++ [{1, complete, Seq}]
-             ++ [{1, asked, Asked} || {ok, Asked} <- [Ask]]]}.
+    {Told, Effects} = tell_on(Node, Rows#rows{peers = Peers#{Node => Peer}}),
+    {[], Told, [{send, Node, {1, all}}, {send, Node, {1, hears}} | Effects]}.
 
-pieces([]) -> [];
-pieces(List) ->
-    {Piece, Rest} = first(?PIECE, List),
-    [Piece | pieces(Rest)].
+%% The next batch. After the last one come the answer and the question that had to wait.
+tell_on(Node, #rows{own = Own, seq = Seq, peers = Peers, heard = Heard0} = Rows) ->
+    #{Node := #peer{state = {telling, Batches0, Session}} = Peer} = Peers,
+    case weft_row_batches:next(Own, Batches0) of
+        {more, Messages, Batches} ->
+            Telling = Peer#peer{state = {telling, Batches, Session}},
+            {Rows#rows{peers = Peers#{Node := Telling}}, [{send, Node, M} || M <- Messages]};
+        {last, Messages} ->
+            {Ask, Heard} = weft_heard_core:again(Node, Heard0),
+            {Rows#rows{peers = Peers#{Node := Peer#peer{state = Session}}, heard = Heard},
+             [{send, Node, M} || M <- Messages ++ [{1, complete, Seq}]
+                                     ++ [{1, heard, Asked} || {ok, Asked} <-
+                                                                [weft_row_batches:asked(Batches0)]]
+                                     ++ [{1, asked, Asked} || {ok, Asked} <- [Ask]]]}
+    end.
 
-%% Without counting the rest, which may be long.
-first(0, Rest) -> {[], Rest};
-first(_, []) -> {[], []};
-first(Count, [One | Rest]) ->
-    {Others, After} = first(Count - 1, Rest),
-    {[One | Others], After}.
+tell_all(Node, #rows{peers = Peers} = Rows0) ->
+    case Peers of
+        #{Node := #peer{state = {telling, _, _}}} ->
+            {Rows1, Effects} = tell_on(Node, Rows0),
+            {Rows, Later} = tell_all(Node, Rows1),
+            {Rows, Effects ++ Later};
+        #{} ->
+            {Rows0, []}
+    end.
 
 %% @doc A session ended. After some reasons the node itself is most likely alive.
 -spec down(node(), Reason :: term(), rows()) -> outcome().
@@ -150,9 +164,20 @@ not_awaited(Node, #rows{heard = Heard0} = Rows) ->
 
 %% @doc A message of another node. One of a newer version is ignored.
 -spec message(node(), Msg :: term(), rows()) -> outcome().
-message(From, {1, asked, Seq}, #rows{peers = Peers} = Rows) when is_map_key(From, Peers) ->
+message(From, {1, asked, What}, #rows{peers = Peers} = Rows) when is_map_key(From, Peers) ->
     {Flushed, Flush} = flush(Rows),
-    {[], Flushed, Flush ++ [{send, From, {1, heard, Seq}}]};
+    {Asked, Answer} = asked(From, What, Flushed),
+    {[], Asked, Flush ++ Answer};
+message(From, {1, heard, {batch, Number}}, #rows{peers = Peers} = Rows) ->
+    case Peers of
+        #{From := #peer{state = {telling, Batches, _}}} ->
+            case weft_row_batches:is_answer(Number, Batches) of
+                true -> next_batch(From, Rows);
+                false -> {[], Rows, []}
+            end;
+        #{} ->
+            {[], Rows, []}
+    end;
 message(From, {1, heard, Seq}, #rows{heard = Heard0} = Rows) ->
     {Replies, Heard} = weft_heard_core:heard(From, Seq, Heard0),
     {[], Rows#rows{heard = Heard}, Replies};
@@ -163,7 +188,7 @@ message(From, Msg, #rows{peers = Peers} = Rows0) ->
             {Replies, Peer} = answered(Peer1#peer.seq, Peer1),
             Rows1 = Rows0#rows{peers = Peers#{From := Peer}},
             {Told, Rows} = case Peer#peer.hears of
-                               false -> not_awaited(From, Rows1);
+                               false -> unasked(From, Rows1);
                                _ -> {[], Rows1}
                            end,
             {of_node(From, Changes), Rows, Replies ++ Told};
@@ -171,17 +196,45 @@ message(From, Msg, #rows{peers = Peers} = Rows0) ->
             {[], Rows0, []}
     end.
 
+%% First the changes: who hears of one in a batch would take it for a row that there was before.
+next_batch(Node, Rows0) ->
+    {Rows1, Flush} = flush(Rows0),
+    {Rows, Effects} = tell_on(Node, Rows1),
+    {[], Rows, Flush ++ Effects}.
+
+%% Both may be told a lot by the other one: a batch is answered at once.
+asked(From, {batch, _} = Batch, Rows) ->
+    {Rows, [{send, From, {1, heard, Batch}}]};
+asked(From, Seq, #rows{peers = Peers} = Rows) ->
+    case Peers of
+        #{From := #peer{state = {telling, Batches, Session}} = Peer} ->
+            Later = {telling, weft_row_batches:asked(Seq, Batches), Session},
+            {Rows#rows{peers = Peers#{From := Peer#peer{state = Later}}}, []};
+        #{} ->
+            {Rows, [{send, From, {1, heard, Seq}}]}
+    end.
+
+unasked(Node, Rows0) ->
+    {Told, Rows1} = not_awaited(Node, Rows0),
+    {Rows, Effects} = tell_all(Node, Rows1),
+    {Told ++ Effects, Rows}.
+
 of_node(Node, Changes) ->
     [{Node, Key, Old, New} || {Key, Old, New} <- Changes].
 
+heard(Msg, #peer{state = {telling, Batches, Session}} = Peer0) ->
+    {Changes, #peer{state = Heard} = Peer} = heard(Msg, Peer0#peer{state = Session}),
+    {Changes, Peer#peer{state = {telling, Batches, Heard}}};
 heard({1, all}, Peer) ->
     {[], Peer#peer{state = {told, #{}}, seq = 0}};
 heard({1, hears}, Peer) ->
     {[], Peer#peer{hears = true}};
 heard({1, rows, Pairs}, #peer{state = {told, Told0}} = Peer0) ->
     {Changes, Peer} = apply_all([{Key, {put, Value}} || {Key, Value} <- Pairs], Peer0),
-    Told = lists:foldl(fun({Key, _}, T) -> T#{Key => []} end, Told0, Pairs),
+    Told = maps:merge(maps:from_list([{Key, before} || {Key, _} <- Pairs]), Told0),
     {Changes, Peer#peer{state = {told, Told}}};
+heard({1, new, Keys}, #peer{state = {told, Told}} = Peer) ->
+    {[], Peer#peer{state = {told, maps:merge(Told, maps:from_keys(Keys, new))}}};
 heard({1, complete, Seq}, #peer{state = {told, Told}, rows = Known} = Peer0) ->
     Gone = [{Key, delete} || Key <- maps:keys(Known), not is_map_key(Key, Told)],
     {Changes, Peer} = apply_all(Gone, Peer0),
@@ -227,15 +280,21 @@ timer({rows_go, Node, Token}, #rows{peers = Peers} = Rows) ->
 
 %% Changes, and then questions.
 flush(#rows{sent = Sent, seq = Seq, dirty = Dirty, peers = Peers, heard = Heard0} = Rows) ->
-    InSession = lists:sort(in_session(Peers)),
-    Changes = changes(Sent, Seq, pieces(maps:to_list(Dirty))),
+    {Telling, Told} = lists:partition(fun(Node) -> is_telling(map_get(Node, Peers)) end,
+                                      lists:sort(in_session(Peers))),
+    Changed = maps:to_list(Dirty),
+    Changes = changes(Sent, Seq, weft_row_batches:pieces(Changed)),
     Awaited = case weft_heard_core:is_due(Heard0) of true -> awaited(Rows); false -> [] end,
     {Ask, Replies, Heard} = weft_heard_core:begun(Seq, Awaited, Heard0),
     {Ticking, Tick} = ticking(Rows#rows{sent = Seq, dirty = #{}, heard = Heard}),
     {Ticking,
-     [{send, Node, Message} || Node <- InSession, Message <- Changes]
-     ++ [{send, Node, {1, asked, Seq}} || Node <- Ask, lists:member(Node, InSession)]
+     [{send, Node, Message} || Node <- Telling, Message <- weft_row_batches:changes(Changed)]
+     ++ [{send, Node, Message} || Node <- Told, Message <- Changes]
+     ++ [{send, Node, {1, asked, Seq}} || Node <- Ask, lists:member(Node, Told)]
      ++ Replies ++ Tick}.
+
+is_telling(#peer{state = {telling, _, _}}) -> true;
+is_telling(_) -> false.
 
 %% Not before the last piece has all changes up to Seq arrived.
 changes(_Sent, _Seq, []) -> [];
@@ -255,10 +314,11 @@ in_session(Peers) ->
 
 is_in_session(up) -> true;
 is_in_session({told, _}) -> true;
+is_in_session({telling, _, _}) -> true;
 is_in_session(_Over) -> false.
 
 step(Node, Token, Keys, Peer0, #rows{peers = Peers} = Rows) ->
-    {Now, Later} = first(?STEP, Keys),
+    {Now, Later} = weft_row_batches:first(?STEP, Keys),
     {Changes, Peer} = apply_all([{Key, delete} || Key <- Now], Peer0),
     case Later of
         [] ->
@@ -322,15 +382,21 @@ heard_of(Node, #rows{peers = Peers}) ->
 -spec is_waiting(rows()) -> boolean().
 is_waiting(#rows{heard = Heard}) -> weft_heard_core:is_waiting(Heard).
 
-%% @doc Does anybody wait for this node to hear of a change of Key? Not while it tells its rows at
-%% the beginning of a session, because these it had before.
+%% @doc Does anybody wait for this node to hear of a change of Key? Not of one that it tells among
+%% its rows at the beginning of a session, because these it had before.
 -spec is_awaited(Key :: term(), node(), rows()) -> boolean().
 is_awaited(Key, Node, #rows{peers = Peers, heard = Heard} = Rows) ->
     case Peers of
-        #{Node := #peer{state = up}} ->
-            weft_heard_core:is_awaited(Key, Node, awaited(Rows), Heard);
+        #{Node := #peer{state = State}} ->
+            is_of_session(Key, State)
+                andalso weft_heard_core:is_awaited(Key, Node, awaited(Rows), Heard);
         #{} -> false
     end.
+
+is_of_session(_Key, up) -> true;
+is_of_session(Key, {told, Told}) -> maps:get(Key, Told, before) =:= new;
+is_of_session(Key, {telling, _, Session}) -> is_of_session(Key, Session);
+is_of_session(_Key, _NoSession) -> false.
 
 %% @doc Does anybody wait for a change of Key?
 -spec is_waited(Key :: term(), rows()) -> boolean().
