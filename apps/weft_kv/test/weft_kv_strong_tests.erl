@@ -128,6 +128,11 @@ keys_are_limited_test() ->
                  raw([{accept, <<"k">>, {0, 1, <<"z">>}, content(1)},
                       {accept, <<"l">>, {0, 1, <<"z">>}, content(1)},
                       {accept, <<"k">>, {0, 2, <<"z">>}, content(1)}, {read, <<"l">>}],
+                     begun((options())#{keys_max := 1}))),
+    %% A promise may not be forgotten, so it takes a room, too.
+    ?assertMatch({_, [{state, ?NONE, ?NOTHING}, {promise, _, _}, {error, full}]},
+                 raw([{read, <<"k">>}, {prepare, <<"l">>, {0, 1, <<"z">>}},
+                      {prepare, <<"k">>, {0, 1, <<"z">>}}],
                      begun((options())#{keys_max := 1}))).
 
 %% Whatever was answered, a start from what was appended knows, and from what it says itself, too.

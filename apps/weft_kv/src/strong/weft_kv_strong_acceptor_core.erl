@@ -16,6 +16,8 @@
 %%     `{registers, [{Key, Ballot, State}], IsLast}', for a replica that has to be filled.</li>
 %% <li>What can not be promised or accepted any more is answered with `{refused, Promised}'.</li>
 %% </ul>
+%% A key that was only promised is remembered like others: its promise may still be counted on.
+%%
 %% No answer leaves before all that it says is on disk: answers are held until the event
 %% `committed'. That goes for what was only read, too.
 %%
