@@ -94,6 +94,46 @@ the_log_is_bounded_test() ->
     ?assertMatch({Attempt, _, _} when Attempt > 1, Updated#world.log),
     check(ended(sender(link_up, Updated), []), the_log_is_bounded).
 
+%% Some updates may be large. One more than fits is in it, as with one alone.
+the_log_is_bounded_in_bytes_test() ->
+    Large = binary:copy(<<1>>, 300),
+    {Sender0, _} = weft_ring_handoff_sender_core:init(?TRANSFER, {2, 0, []},
+                                                      #{log_bytes_max => 1000}),
+    Update = fun(Number, Op, {Sender, Attempts}) ->
+                 {Next, Effects} = weft_ring_handoff_sender_core:handle(
+                                     {update, Number, Number, Op}, 0, Sender),
+                 {Next, Attempts ++ [Attempt || {reset, Attempt} <- Effects]}
+             end,
+    {Sender1, []} = lists:foldl(fun(N, Sender) -> Update(N, Large, Sender) end, {Sender0, []},
+                                [1, 2, 3, 4]),
+    ?assertEqual(4, weft_ring_handoff_sender_core:log_length(Sender1)),
+    {Sender2, [3]} = Update(5, small, {Sender1, []}),
+    ?assertEqual(0, weft_ring_handoff_sender_core:log_length(Sender2)),
+    %% After a restart, too.
+    Kept = [{N, N, Large} || N <- [1, 2, 3, 4]],
+    {Again, _} = weft_ring_handoff_sender_core:init(?TRANSFER, {2, 4, Kept},
+                                                    #{log_bytes_max => 1000}),
+    ?assertMatch({_, [3]}, Update(5, small, {Again, []})).
+
+what_is_acknowledged_takes_no_room_test() ->
+    Entries = [{N, key, binary:copy(<<N>>, 100 * N)} || N <- lists:seq(1, 9)],
+    Log = weft_ring_handoff_log:new(Entries),
+    Of = fun(L) ->
+             {weft_ring_handoff_log:entries(L), weft_ring_handoff_log:count(L),
+              weft_ring_handoff_log:bytes(L)}
+         end,
+    [begin
+         Left = lists:nthtail(N, Entries),
+         Size = lists:sum([erlang:external_size(Entry) || Entry <- Left]),
+         ?assertEqual({Left, 9 - N, Size}, Of(weft_ring_handoff_log:acknowledged(N, L)))
+         %% Code that was loaded in the midst of a handoff finds a list.
+     end || N <- lists:seq(0, 9), L <- [Log, Entries]],
+    ?assertEqual(Of(Log), Of(weft_ring_handoff_log:add(lists:last(Entries),
+                                                       lists:droplast(Entries)))),
+    ?assertEqual(Of(Log), Of(weft_ring_handoff_log:add(lists:last(Entries),
+                                                       weft_ring_handoff_log:new(
+                                                         lists:droplast(Entries))))).
+
 after_a_cancelled_handoff_the_copy_is_not_trusted_test() ->
     Half = deliver_all(world(6, #{})),
     Cancelled = sender(cancel, Half),

@@ -17,11 +17,11 @@
 %% next one has half as many items.
 %%
 %% Each `start' begins a session, in which messages are numbered from 1 and applied in that order;
-%% what belongs to another session is refused. If the log gets longer than `log_max', all begins
-%% anew with the next `Attempt', and the receiver drops what it had: the log is bounded, and no
-%% update is refused for it. So it is if the receiver knows a later attempt, which a former process
-%% of this end has begun. When everything is acknowledged, the handoff is done, and updates are
-%% refused from then on.
+%% what belongs to another session is refused. If the log gets longer than `log_max', or larger than
+%% `log_bytes_max', all begins anew with the next `Attempt', and the receiver drops what it had: the
+%% log is bounded, and no update is refused for it. So it is if the receiver knows a later attempt,
+%% which a former process of this end has begun. When everything is acknowledged, the handoff is
+%% done, and updates are refused from then on.
 %%
 %% Events: `{message, Msg}', `{update, Ref, Key, Op}', `{batch, Items, Cursor}' (the answer to the
 %% effect `read', before any other event), `link_up', `link_down', `{timer, Timer}', `cancel' (ends
@@ -34,9 +34,10 @@
 %% Options: `incarnation' (another one at each start), `batch_items' (500, the most items in a
 %% batch), `window' (4, the most batches that are not acknowledged), `update_window' (100, the most
 %% messages in all: an update is small, and to a node that is far away there may be more updates in
-%% a second than there are ways to it and back), `log_max' (10000), `retry_ms' (1000), `pace_ms' (0:
-%% the least time between two batches; `weft_ring_handoff_pace' says how far the sender gets slower
-%% when acknowledgements are late).
+%% a second than there are ways to it and back), `log_max' (10000 updates), `log_bytes_max'
+%% (64000000, and an update more), `retry_ms' (1000), `pace_ms' (0: the least time between two
+%% batches; `weft_ring_handoff_pace' says how far the sender gets slower when acknowledgements are
+%% late).
 -module(weft_ring_handoff_sender_core).
 
 -export([init/3, handle/3, log_length/1]).
@@ -44,8 +45,8 @@
 
 -type cursor() :: start | {'after', Key :: term()} | done.
 -type id() :: {weft_ring_table:transfer(), Attempt :: pos_integer()}.
--type entry() :: {Number :: pos_integer(), Key :: term(), Op :: term()}.
--type log() :: none | {Attempt :: pos_integer(), Last :: non_neg_integer(), [entry()]}.
+-type log() :: none | {Attempt :: pos_integer(), Last :: non_neg_integer(),
+                       [weft_ring_handoff_log:entry()]}.
 %% `Last' is the number of the last update that was logged. `none': there was no handoff before.
 
 -define(READ_MS, 2).
@@ -56,7 +57,7 @@
     %% Nothing of this attempt can have been applied yet.
     fresh :: boolean(),
     last :: non_neg_integer(),
-    log :: [entry()],
+    log :: weft_ring_handoff_log:log(),
     options :: map(),
     request = 0 :: non_neg_integer(),
     session = none :: term(),
@@ -65,7 +66,7 @@
     next = 1 :: pos_integer(),
     unacked = [] :: [{pos_integer(), tuple()}],
     %% Updates to be sent, in order.
-    queue = [] :: [entry()],
+    queue = [] :: [weft_ring_handoff_log:entry()],
     reading_since_ms = no :: no | integer(),
     batch_items :: pos_integer(),
     pace :: weft_ring_handoff_pace:pace(),
@@ -83,16 +84,17 @@
 init(Transfer, Log, Options) ->
     {Attempt, Last, Entries} = case Log of none -> {1, 0, []}; _ -> Log end,
     Defaults = #{incarnation => 0, batch_items => 500, window => 4, update_window => 100,
-                 log_max => 10000, retry_ms => 1000, pace_ms => 0},
+                 log_max => 10000, log_bytes_max => 64000000, retry_ms => 1000, pace_ms => 0},
     All = #{pace_ms := PaceMs, batch_items := Items} = maps:merge(Defaults, Options),
     {State, Effects} = ask(#sender{transfer = Transfer, attempt = Attempt, fresh = Log =:= none,
-                                   last = Last, log = Entries, options = All, batch_items = Items,
+                                   last = Last, log = weft_ring_handoff_log:new(Entries),
+                                   options = All, batch_items = Items,
                                    pace = weft_ring_handoff_pace:new(PaceMs)}),
     {State, [{reset, 1} || Log =:= none] ++ Effects}.
 
 %% @doc How many updates wait for an acknowledgement.
 -spec log_length(state()) -> non_neg_integer().
-log_length(#sender{log = Log}) -> length(Log).
+log_length(#sender{log = Log}) -> weft_ring_handoff_log:count(Log).
 
 %% @doc See above.
 -spec handle(term(), integer(), state()) -> {state(), [term()]}.
@@ -133,20 +135,30 @@ update(Ref, Key, Op, NowMs, #sender{session = Session, cursor = Cursor} = State)
     end.
 
 %% Without the log the receiver's copy is worth nothing, so the new attempt comes first.
-logged(Ref, Key, Op, _NowMs, #sender{log = Log, options = #{log_max := Max}} = State0)
-  when length(Log) >= Max ->
-    {State, [Reset | Effects]} = again(State0),
-    {State, [Reset, {apply, Ref, Key, Op, none} | Effects]};
-logged(Ref, Key, Op, NowMs, #sender{last = Last, log = Log, session = Session,
+logged(Ref, Key, Op, NowMs, State0) ->
+    case is_full(State0) of
+        true ->
+            {State, [Reset | Effects]} = again(State0),
+            {State, [Reset, {apply, Ref, Key, Op, none} | Effects]};
+        false -> numbered(Ref, Key, Op, NowMs, State0)
+    end.
+
+%% A handoff that was begun by earlier code has only the first limit.
+is_full(#sender{log = Log, options = #{log_max := Max} = Options}) ->
+    weft_ring_handoff_log:count(Log) >= Max
+        orelse weft_ring_handoff_log:bytes(Log) >= maps:get(log_bytes_max, Options, infinity).
+
+numbered(Ref, Key, Op, NowMs, #sender{last = Last, log = Log, session = Session,
                                     queue = Queue} = State0) ->
     Entry = {Last + 1, Key, Op},
-    State1 = State0#sender{last = Last + 1, log = Log ++ [Entry],
+    State1 = State0#sender{last = Last + 1, log = weft_ring_handoff_log:add(Entry, Log),
                            queue = Queue ++ [Entry || Session =/= none]},
     {State, Effects} = pump(NowMs, State1),
     {State, [{apply, Ref, Key, Op, Last + 1} | Effects]}.
 
 again(#sender{attempt = Attempt} = State0) ->
-    {State, Effects} = ask(State0#sender{attempt = Attempt + 1, fresh = true, log = []}),
+    {State, Effects} = ask(State0#sender{attempt = Attempt + 1, fresh = true,
+                                           log = weft_ring_handoff_log:new([])}),
     {State, [{reset, Attempt + 1} | Effects]}.
 
 %% --- what the receiver says -------------------------------------------------------------------
@@ -155,7 +167,7 @@ message({resume, Request, Session, Cursor, Number}, NowMs,
         #sender{session = none, linked = true, log = Log, pace = Pace} = State) ->
     case request(State) of
         Request ->
-            Queue = [Entry || {N, Key, _} = Entry <- Log, N > Number,
+            Queue = [Entry || {N, Key, _} = Entry <- weft_ring_handoff_log:entries(Log), N > Number,
                               weft_ring_handoff_receiver_core:has(Key, Cursor)],
             pump(NowMs, State#sender{session = Session, fresh = false, cursor = Cursor, next = 1,
                                      unacked = [], queue = Queue,
@@ -164,11 +176,12 @@ message({resume, Request, Session, Cursor, Number}, NowMs,
     end;
 message({ack, Session, N, Number}, NowMs, #sender{session = Session, unacked = Unacked,
                                                   log = Log0, pace = Pace} = State0) ->
-    Log = [Entry || {M, _, _} = Entry <- Log0, M > Number],
+    Log = weft_ring_handoff_log:acknowledged(Number, Log0),
     {State, Effects} = pump(NowMs, State0#sender{
                                      unacked = [U || {M, _} = U <- Unacked, M > N], log = Log,
                                      pace = weft_ring_handoff_pace:acknowledged(N, NowMs, Pace)}),
-    {State, [{truncate, Number} || Log =/= Log0] ++ Effects};
+    Left = weft_ring_handoff_log:count(Log),
+    {State, [{truncate, Number} || Left < weft_ring_handoff_log:count(Log0)] ++ Effects};
 message({stale, Session}, _NowMs, #sender{session = Session} = State) ->
     ask(State);
 %% A former process of this end has begun it by a clock that was later.
