@@ -25,6 +25,22 @@ can_end({_, Values}) ->
     [] =:= [Value || #{value := Value, expires_ms := never} <- maps:values(Values),
                      Value =/= deleted].
 
+%% As `n' was when each was written. What may be dropped, or has one copy only, has none to compare.
+the_numbers_of_replicas_are_known_test() ->
+    Table = weft_kv_table:new(),
+    Store = fun(Key, N, Evict) ->
+                ok = weft_kv_table:store({1, things, Key}, object([{<<"v">>, never}]),
+                                         #{n => N, evict => Evict, siblings => true}, Table)
+            end,
+    ?assertEqual([], weft_kv_table:ns(Table)),
+    [Store(<<Key>>, N, Evict) || {Key, N, Evict} <- [{1, 5, false}, {2, 2, false}, {3, 5, false},
+                                                     {4, 3, true}, {5, 1, false}]],
+    ?assertEqual([2, 5], weft_kv_table:ns(Table)),
+    Store(<<1>>, 2, false),
+    ?assertEqual([2, 5], weft_kv_table:ns(Table)),
+    ok = weft_kv_table:remove({1, things, <<3>>}, Table),
+    ?assertEqual([2], weft_kv_table:ns(Table)).
+
 step() ->
     frequency([{8, {store, key(), list({oneof([deleted, <<"v">>]), oneof([never, 1])}),
                     boolean()}},

@@ -389,6 +389,28 @@ what_a_partition_has_is_not_told_when_it_has_ended_test() ->
     true = ets:delete(weft_kv_stats),
     _ = persistent_term:erase(weft_kv_stats).
 
+%% After a change of the configuration.
+values_that_are_not_compared_are_counted_test() ->
+    Buckets = #{two => #{n => 2, evict => false}, cache => #{n => 4, evict => true}},
+    ok = weft_kv_stats:new(),
+    {ok, Entropy} = weft_kv_entropy:start_link(#{entropy_ms => infinity, buckets => Buckets}),
+    NotCompared = fun(Kinds) ->
+                      Vnode = lists:foldl(fun({N, Kind}, V) -> write(key(N), <<"1">>, Kind, V) end,
+                                          vnode(#{}), lists:enumerate(Kinds)),
+                      {ok, _} = weft_kv_vnode:tick(Vnode),
+                      map_get(not_compared, weft_kv_entropy:info())
+                  end,
+    try
+        [?assertEqual({Count, Kinds}, {NotCompared(Kinds), Kinds})
+         || {Count, Kinds} <- [{0, [?STORE#{n := 2}]}, {1, [?STORE#{n := 3}]},
+                               {1, [?STORE#{n := 2}, ?STORE#{n := 4}]},
+                               {0, [?STORE#{n := 1}, ?STORE#{n := 4, evict := true}]}]]
+    after
+        ok = gen_server:stop(Entropy),
+        true = ets:delete(weft_kv_stats),
+        _ = persistent_term:erase(weft_kv_stats)
+    end.
+
 %% --- configuration ----------------------------------------------------------------------------
 
 wrong_options_are_named_test() ->

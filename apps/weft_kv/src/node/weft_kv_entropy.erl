@@ -42,10 +42,12 @@ start_link(Config) ->
 %% @doc How many pairs were compared, how many keys were repaired (counted twice if both replicas
 %% lacked something), how many comparisons failed (because a node was away, for example), how many
 %% pairs in a row were alike, and how many pairs this node compares. If there were as many alike as
-%% there are, the node lacks nothing.
+%% there are, the node lacks nothing, but for values of which no bucket has the `n' any more:
+%% `not_compared' is in how many partitions of this node there are some.
 -spec info() -> #{atom() => non_neg_integer()} | {error, not_running}.
 info() ->
-    try gen_server:call(?MODULE, info)
+    try gen_server:call(?MODULE, info) of
+        {Ns, Counts} -> Counts#{not_compared => weft_kv_stats:not_compared(Ns)}
     catch exit:{noproc, _} -> {error, not_running}
     end.
 
@@ -60,8 +62,8 @@ later(#entropy{every_ms = EveryMs, ns = Ns} = Entropy) ->
     Entropy.
 
 %% @private
-handle_call(info, _From, #entropy{counts = Counts} = Entropy) ->
-    {reply, Counts, Entropy};
+handle_call(info, _From, #entropy{ns = Ns, counts = Counts} = Entropy) ->
+    {reply, {Ns, Counts}, Entropy};
 handle_call(Request, _From, Entropy) ->
     {reply, weft_stray:call(Request), Entropy}.
 

@@ -6,13 +6,14 @@
 %% Not here: how the replicas of other nodes are (each says that itself).
 -module(weft_kv_stats).
 
--export([new/0, count/3, partition/1, replica/1, ended/0, read/0]).
+-export([new/0, count/3, partition/1, replica/1, ended/0, not_compared/1, read/0]).
 -export_type([kind/0, partition/0]).
 
 -type kind() :: get | put | delete.
 -type partition() :: #{hints | objects | memory_bytes | file_bytes := non_neg_integer(),
-                       unwritable := 0 | 1}.
-%% `hints': objects that wait for their owner. `unwritable': the last commit has failed.
+                       unwritable := 0 | 1, ns := [pos_integer()]}.
+%% `hints': objects that wait for their owner. `unwritable': the last commit has failed. `ns': of
+%% how many replicas its objects are that others have to have, too.
 
 -define(KINDS, [get, put, delete]).
 -define(ERRORS, [caller, overload, too_few, timeout, no_ring, other]).
@@ -78,6 +79,16 @@ ended() ->
         true -> ok
     catch
         error:badarg -> ok
+    end.
+
+%% @doc How many partitions of this node have objects of other numbers of replicas than these.
+-spec not_compared([pos_integer()]) -> non_neg_integer().
+not_compared(Ns) ->
+    try living() of
+        Said -> length([Has || {partition, Has} <- Said, maps:get(ns, Has, []) -- Ns =/= []])
+    catch
+        %% The application ends.
+        error:badarg -> 0
     end.
 
 %% @doc What there is to tell, `not_running' if the application is not started. Times are sums.

@@ -5,7 +5,7 @@
 -module(weft_kv_table).
 
 -export([new/0, read/2, use/2, store/4, remove/2, clear/1, count/1, ending/1, bytes/1, bytes/2,
-         is_smaller/3, evict/2, page/3, batch/3, keys/2, segments/3, segment/4, entries/5]).
+         is_smaller/3, evict/2, page/3, batch/3, keys/2, ns/1, segments/3, segment/4, entries/5]).
 
 -export_type([table/0, key/0, kind/0]).
 
@@ -178,6 +178,18 @@ keys(Which, #table{objects = Objects}) ->
               end, [], Objects).
 
 %% --- hashes -----------------------------------------------------------------------------------
+
+%% @doc Of how many replicas objects are here that others have to have, too: those that may be
+%% dropped do not count, nor those with one replica.
+-spec ns(table()) -> [pos_integer()].
+ns(Table) -> ns(1, Table).
+
+ns(Above, #table{hashes = Hashes} = Table) ->
+    %% All of one number are before this.
+    case ets:next(Hashes, {Above, none, none}) of
+        {N, _, _} -> [N | ns(N, Table)];
+        '$end_of_table' -> []
+    end.
 
 %% @doc The hashes of the segments of a partition's keys, in buckets with `N' replicas. A segment
 %% without objects is not there.

@@ -333,6 +333,7 @@ has(#replica{hints = Hints, table = Table, log = Log, blocked = Blocked}) ->
     #{hints => map_size(Hints), objects => weft_kv_table:count(Table),
       memory_bytes => weft_kv_table:bytes(Table),
       file_bytes => case Log of none -> 0; _ -> weft_kv_log:bytes(Log) end,
+      ns => weft_kv_table:ns(Table),
       unwritable => case Blocked of true -> 1; false -> 0 end}.
 
 %% Who hands a partition over is not asked here any more. So whose it is no more without that has

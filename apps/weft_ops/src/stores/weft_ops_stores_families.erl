@@ -66,7 +66,10 @@ kv() ->
            entropy(pairs)),
      of_kv(weft_kv_pairs_alike, gauge, [],
            "So many comparisons in a row found nothing. As many as there are pairs: this node "
-           "lacks nothing.", entropy(alike))].
+           "lacks nothing.", entropy(alike)),
+     of_kv(weft_kv_partitions_not_compared, gauge, [],
+           "Partitions of this node with values of which no bucket has the n; these are not "
+           "compared.", entropy(not_compared))].
 
 strong() ->
     [of_kv(weft_kv_strong_replicas, gauge, [status],
