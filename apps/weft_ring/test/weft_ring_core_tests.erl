@@ -13,10 +13,10 @@
 -define(PARTITIONS, 16).
 -define(SYNC, {timer, sync}).
 
-%% `kept' and `asked': what each node has on disk. `running': handoffs that have begun.
+%% `kept', `asked' and `forgotten': what each node has on disk. `running': handoffs that have begun.
 %% `data': who has the data of what.
--record(world, {cores = #{}, kept = #{}, asked = #{}, links = #{}, queue = [], running = [],
-                data = #{}, replies = [], warnings = [], starts = 0, sent = 0}).
+-record(world, {cores = #{}, kept = #{}, asked = #{}, forgotten = #{}, links = #{}, queue = [],
+                running = [], data = #{}, replies = [], warnings = [], starts = 0, sent = 0}).
 
 %% --- rules ------------------------------------------------------------------------------------
 
@@ -102,11 +102,14 @@ who_has_forgotten_the_ring_owns_nothing_until_it_joins_again_test() ->
     World1 = quiet(restart(b, forget(b, crash(b, World0)))),
     ?assertEqual([forgotten], World1#world.warnings),
     ?assertEqual([], mine(b, World1)),
+    %% By now it knows the ring again.
+    ?assertEqual([], mine(b, quiet(restart(b, crash(b, World1))))),
     World2 = quiet(commit(a, [{b, remove}], World1)),
     ?assertEqual(16, length(mine(a, World2)) + length(mine(c, World2))),
     World3 = rounds(2, command(b, {join, a}, World2)),
     World = quiet(commit(c, [{b, join}], World3)),
-    ?assertEqual([], wrong_in_the_end([a, b, c], World)).
+    ?assertEqual([], wrong_in_the_end([a, b, c], World)),
+    ?assertEqual([], wrong_in_the_end([a, b, c], quiet(restart(b, crash(b, World))))).
 
 a_removed_node_gives_way_when_it_comes_back_test() ->
     World0 = full([a, b, c]),
@@ -275,7 +278,8 @@ started(Node, #world{cores = Cores} = World) when is_map_key(Node, Cores) -> Wor
 started(Node, #world{starts = Starts, kept = Kept} = World) ->
     Options = #{partitions => ?PARTITIONS, n_val => 2, incarnation => Starts, seed => Starts,
                 ring => maps:get(Node, Kept, none),
-                asked => maps:get(Node, World#world.asked, none)},
+                asked => maps:get(Node, World#world.asked, none),
+                forgotten => maps:get(Node, World#world.forgotten, false)},
     {Core, Effects} = weft_ring_core:init(Node, Options),
     Started = World#world{starts = Starts + 1, cores = (World#world.cores)#{Node => Core}},
     linked(Node, effects(Node, Effects, Started)).
@@ -326,8 +330,9 @@ crash(_, World) ->
 restart(Node, World) ->
     started(Node, World).
 
-forget(Node, #world{kept = Kept, asked = Asked} = World) ->
-    World#world{kept = maps:remove(Node, Kept), asked = maps:remove(Node, Asked)}.
+forget(Node, #world{kept = Kept, asked = Asked, forgotten = Forgotten} = World) ->
+    World#world{kept = maps:remove(Node, Kept), asked = maps:remove(Node, Asked),
+                forgotten = maps:remove(Node, Forgotten)}.
 
 event(Node, Event, #world{cores = Cores} = World) ->
     case Cores of
@@ -349,6 +354,8 @@ effect({view, ring, Ring}, Node, #world{kept = Kept} = World) ->
     World#world{kept = Kept#{Node => Ring}};
 effect({view, asked, Via}, Node, #world{asked = Asked} = World) ->
     World#world{asked = Asked#{Node => Via}};
+effect({view, forgotten, Is}, Node, #world{forgotten = Forgotten} = World) ->
+    World#world{forgotten = Forgotten#{Node => Is}};
 %% Who owns something that nobody has the data of, was the first, or seized it.
 effect({view, mine, Mine}, Node, #world{data = Data} = World) ->
     World#world{data = maps:merge(maps:from_list([{P, [Node]} || P <- Mine]), Data)};

@@ -66,11 +66,26 @@ a_ring_whose_name_is_not_on_disk_does_not_stay_there_test() ->
                              weft_test_disk:without_directory_sync(Read))
             end).
 
-running(Fun) ->
+%% It has heard of the ring since, and started again.
+who_has_forgotten_the_ring_is_no_owner_on_its_node_either_test() ->
+    Ring = weft_ring_table:create({node(), 1}, here, 8, 3),
+    Mine = fun(Kept) ->
+               running(Kept, fun(_) ->
+                                 {weft_ring:mine(), weft_ring_lookup:is_mine(weft_ring, 0)}
+                             end)
+           end,
+    ?assertEqual({[], {ok, false}}, Mine(#{ring => Ring, forgotten => true})),
+    ?assertEqual({lists:seq(0, 7), {ok, true}}, Mine(#{ring => Ring, forgotten => false})),
+    ?assertEqual({lists:seq(0, 7), {ok, true}}, Mine(#{ring => Ring})).
+
+running(Fun) -> running(none, Fun).
+
+running(Kept, Fun) ->
     in_directory(fun(Parent) ->
                      Dir = filename:join(Parent, "ring"),
                      Level = maps:get(level, logger:get_primary_config()),
                      ok = logger:set_primary_config(level, critical),
+                     _ = [ok = weft_ring_file:write(Dir, Kept) || Kept =/= none],
                      {ok, Config} = weft_ring_app:config([{dir, Dir}, {partitions, 8}]),
                      {ok, Pid} = weft_ring_server:start_link(Config),
                      true = unlink(Pid),

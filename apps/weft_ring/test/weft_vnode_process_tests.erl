@@ -136,6 +136,32 @@ handed_over() ->
     after weft_ring_lookup:withdraw(weft_ring)
     end.
 
+%% It may have handed the partition over, and will be removed with all that it has.
+a_node_that_has_forgotten_the_ring_is_no_owner_test() ->
+    try
+        %% Owned by another one, by this one, and by this one as far as the others know.
+        ok = weft_ring_lookup:publish_owners(weft_ring, ['x@nowhere' || _ <- lists:seq(1, 8)]),
+        ?assertEqual({{error, not_owner}, {ok, {0, 0}}, none}, roles()),
+        ok = weft_ring_lookup:forgotten(weft_ring, true),
+        ?assertEqual({{error, not_owner}, {ok, {0, 0}}, forgotten}, roles()),
+        ok = weft_ring_lookup:publish_owners(weft_ring, [node() || _ <- lists:seq(1, 8)]),
+        ?assertEqual({{error, not_owner}, {ok, {0, 0}}, owner}, roles()),
+        ok = weft_ring_lookup:forgotten(weft_ring, false),
+        ?assertEqual({{ok, {0, 0}}, {ok, {0, 0}}, owner}, roles())
+    after weft_ring_lookup:withdraw(weft_ring)
+    end.
+
+%% What the partition answers as an owner and in place of one, and why it takes nothing from one.
+roles() ->
+    with_partition([], fun() ->
+        ?NAME ! {weft_vnode, receiver, self(), {handoff, 1, {start, {{0, 1, node()}, 1}, asked}}},
+        Why = receive
+                  {weft_vnode, sender, {handoff, 1, {refuse, asked, Reason}}} -> Reason;
+                  {weft_vnode, sender, {handoff, 1, {resume, asked, _, _, _}}} -> none
+              end,
+        {gen_server:call(?NAME, {command, primary, key, read}), ask(read), Why}
+    end).
+
 %% Or what others send to that node would wait behind the items.
 a_handoff_goes_over_its_own_channel_test() ->
     Config = #{queue_max => 100, handoff_pace_ms => 0, handoff_items => 10, channel => moves},

@@ -66,7 +66,8 @@ init(Self, #{disk := Disk0, incarnation := Incarnation, seed := Seed} = Options)
     {Ring, Effects} = weft_ring_core:init(
                         Self, maps:merge(#{sync_ms => ?SYNC_MS, settle => true, n_val => 3,
                                            partitions => ?PARTITIONS, incarnation => Incarnation,
-                                           seed => Seed}, maps:with([ring, asked], Disk))),
+                                           seed => Seed},
+                                         maps:with([ring, asked, forgotten], Disk))),
     NowMs = maps:get(ms, Disk, 0) + 1,
     Node0 = #node{self = Self, options = Options, ring = Ring, disk = Disk, now_ms = NowMs},
     Node = maps:fold(fun(Number, Items, N) ->

@@ -6,7 +6,7 @@
 -export([read/1, write/2]).
 -export_type([kept/0]).
 
--type kept() :: #{ring => weft_ring_table:ring(), asked => node()}.
+-type kept() :: #{ring => weft_ring_table:ring(), asked => node(), forgotten => boolean()}.
 
 -define(NAME, "ring").
 -define(MAGIC, "weft_ring 1\n").

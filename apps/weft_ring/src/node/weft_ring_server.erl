@@ -206,6 +206,9 @@ effect({view, ring, Ring}, Server) ->
     Server;
 effect({view, asked, _}, Server) ->
     Server;
+effect({view, forgotten, Forgotten}, Server) ->
+    ok = weft_ring_lookup:forgotten(weft_ring, Forgotten),
+    Server;
 effect({after_ms, Ms, Timer}, Server) ->
     _ = erlang:send_after(Ms, self(), {timer, Timer}),
     Server;

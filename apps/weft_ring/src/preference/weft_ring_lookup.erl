@@ -9,13 +9,14 @@
 %% `publish_owners/2'.
 -module(weft_ring_lookup).
 
--export([publish/2, publish_owners/2, withdraw/1, partition/2, primaries/3, active/3, active/4,
-         owner/2, owners/1, replicas/3]).
+-export([publish/2, publish_owners/2, forgotten/2, withdraw/1, partition/2, primaries/3, active/3,
+         active/4, owner/2, is_mine/2, may_take/2, owners/1, replicas/3]).
 -export_type([name/0]).
 
 -type name() :: atom() | {module(), atom()}.
 
 -define(KEY(Name), {?MODULE, Name}).
+-define(FORGOTTEN(Name), {?MODULE, forgotten, Name}).
 
 -record(lookup, {size :: pos_integer(),
                  nodes :: tuple(),
@@ -48,7 +49,36 @@ write(Owners, Nodes, Array) ->
 -spec withdraw(name()) -> ok.
 withdraw(Name) ->
     _ = persistent_term:erase(?KEY(Name)),
+    forgotten(Name, false).
+
+%% @doc This node had forgotten the ring, or no longer counts as one that has: what others take it
+%% for the owner of it may have handed over.
+-spec forgotten(name(), boolean()) -> ok.
+forgotten(Name, true) ->
+    persistent_term:put(?FORGOTTEN(Name), true);
+forgotten(Name, false) ->
+    _ = persistent_term:erase(?FORGOTTEN(Name)),
     ok.
+
+%% @doc Is this node the owner of a partition, and may it act as one?
+-spec is_mine(name(), non_neg_integer()) -> {ok, boolean()} | {error, no_ring | no_partition}.
+is_mine(Name, Partition) ->
+    case owner(Name, Partition) of
+        {ok, Owner} -> {ok, Owner =:= node() andalso not is_forgotten(Name)};
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc May this node get a partition from its owner? One that has forgotten the ring will be
+%% removed, with all that it has.
+-spec may_take(name(), non_neg_integer()) -> ok | {error, owner | forgotten}.
+may_take(Name, Partition) ->
+    case {owner(Name, Partition), is_forgotten(Name)} of
+        {{ok, Owner}, _} when Owner =:= node() -> {error, owner};
+        {_, true} -> {error, forgotten};
+        {_, false} -> ok
+    end.
+
+is_forgotten(Name) -> persistent_term:get(?FORGOTTEN(Name), false).
 
 %% @doc The partition of a key.
 -spec partition(name(), weft_ring_preference:key()) ->

@@ -21,17 +21,18 @@
 %% `sync_ms', by the second one, and so on. If all members left at the same time, one that still
 %% owns something stays in the same way.
 %%
-%% The ring has to survive a restart of the node: the views `ring' and `asked' are to be kept before
-%% other effects are carried out, and are options of the next start. A node that has forgotten it
-%% and learns that it was a member would not know what it had handed over, so it takes itself for
-%% the owner of nothing (notice `{warning, forgotten}') until it is removed and joins again.
+%% The ring has to survive a restart of the node: the views `ring', `asked' and `forgotten' are to
+%% be kept before other effects are carried out, and are options of the next start. A node that has
+%% forgotten it and learns that it was a member would not know what it had handed over, so it takes
+%% itself for the owner of nothing (notice `{warning, forgotten}') until it is removed and joins
+%% again. It knows the ring by then, so it has to keep that it had forgotten it (view `forgotten').
 %%
 %% Options: `partitions' (64), `n_val' (3), `location' (the node), `ring' (none), `asked' (none),
-%% `fanout' (3), `sync_ms' (5000), `handoffs_max' (2), `settle' (false).
+%% `forgotten' (false), `fanout' (3), `sync_ms' (5000), `handoffs_max' (2), `settle' (false).
 %% Commands: `create', `{join, Via}', `{stage, Node, Change}', `{unstage, Node}', `plan', `{commit,
 %% Token}', `{handoff, done | failed, Transfer}', `{leave, ready}', `ring'. Views: `ring', `asked'
-%% (the node that was asked to let this one join), `mine' (the partitions this node takes itself for
-%% the owner of).
+%% (the node that was asked to let this one join), `forgotten', `mine' (the partitions this node
+%% takes itself for the owner of).
 -module(weft_ring_core).
 -behaviour(weft_core).
 
@@ -67,9 +68,11 @@ init(Self, Options) ->
                    options = maps:merge(Defaults, Options),
                    ring = maps:get(ring, Options, none),
                    via = maps:get(asked, Options, none),
+                   forgotten = maps:get(forgotten, Options, false),
                    rand = weft_core:seed(Self, ?MODULE, Options)},
     {Working, Effects} = work(State),
-    {Working, views(State) ++ Effects ++ [{after_ms, option(sync_ms, State), sync}]}.
+    {Working, [{view, forgotten, true} || State#state.forgotten] ++ views(State) ++ Effects
+         ++ [{after_ms, option(sync_ms, State), sync}]}.
 
 %% @doc The ring as this node knows it.
 -spec ring(state()) -> none | weft_ring_table:ring().
@@ -214,7 +217,7 @@ news(From, Id, Registers, #state{ring = none} = State0) ->
         Status when Status =:= none; Status =:= gone -> {State0, []};
         _ ->
             {State, Effects} = learn(Ring, [From], State0#state{forgotten = true}),
-            {State, [{notice, {warning, forgotten}} | Effects]}
+            {State, [{view, forgotten, true}, {notice, {warning, forgotten}} | Effects]}
     end;
 news(From, Id, Registers, #state{ring = Ring} = State) ->
     case weft_ring_table:id(Ring) of
@@ -265,8 +268,10 @@ learn(Ring, Know, #state{ring = Before} = State0) ->
     First = [Node || Node <- Owners, length(Owners) =< 2,
                      lists:member(Node, peers(Working) -- Know)],
     {Random, State} = some(option(fanout, Working), (peers(Working) -- Know) -- First, Working),
-    {State, views(State1) ++ [{send, Node, {ring, 1, {news, weft_ring_table:id(Ring), News}}}
-                              || Node <- First ++ Random] ++ Work}.
+    Remembers = State0#state.forgotten andalso not State1#state.forgotten,
+    {State, views(State1) ++ [{view, forgotten, false} || Remembers]
+         ++ [{send, Node, {ring, 1, {news, weft_ring_table:id(Ring), News}}}
+             || Node <- First ++ Random] ++ Work}.
 
 %% Who forgot, and was removed since, owns nothing and may join again.
 is_forgotten(Ring, #state{self = Self, forgotten = Forgotten}) ->

@@ -160,9 +160,9 @@ refused(Role, #vnode{config = #{queue_max := Max}} = Vnode) ->
 whose(_, #vnode{given = {_, _, _}}) -> {error, moved};
 whose(fallback, _) -> ok;
 whose(primary, #vnode{partition = Partition}) ->
-    case weft_ring_lookup:owner(weft_ring, Partition) of
-        {ok, Owner} when Owner =:= node() -> ok;
-        {ok, _} -> {error, not_owner};
+    case weft_ring_lookup:is_mine(weft_ring, Partition) of
+        {ok, true} -> ok;
+        {ok, false} -> {error, not_owner};
         {error, Reason} -> {error, Reason}
     end.
 
@@ -350,10 +350,10 @@ unsent(#vnode{sending = #sending{waiting = Waiting, peer = Peer, courier = Couri
 %% --- from the former owner --------------------------------------------------------------------
 
 received(Sender, Msg, #vnode{partition = Partition} = Vnode) ->
-    case weft_ring_lookup:owner(weft_ring, Partition) of
-        {ok, Owner} when Owner =:= node() ->
-            answer(Sender, weft_ring_handoff_receiver_core:refuse(Msg, owner), Vnode);
-        _ -> receiver(Sender, Msg, Vnode)
+    case weft_ring_lookup:may_take(weft_ring, Partition) of
+        ok -> receiver(Sender, Msg, Vnode);
+        {error, Reason} ->
+            answer(Sender, weft_ring_handoff_receiver_core:refuse(Msg, Reason), Vnode)
     end.
 
 receiver(Sender, Msg, #vnode{receiving = none, kept = #{mark := Mark}} = Vnode) ->

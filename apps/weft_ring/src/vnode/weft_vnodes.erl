@@ -52,11 +52,11 @@ init(#{vnodes := Vnodes} = Config) ->
 
 %% @private
 handle_call({start, Module, Partition, Role}, _From, #{vnodes := Vnodes} = Config) ->
-    case {lists:keyfind(Module, 1, Vnodes), weft_ring_lookup:owner(weft_ring, Partition)} of
+    case {lists:keyfind(Module, 1, Vnodes), weft_ring_lookup:is_mine(weft_ring, Partition)} of
         {false, _} -> {reply, {error, no_vnode}, Config};
         {_, {error, Reason}} when Role =/= any; Reason =:= no_partition ->
             {reply, {error, Reason}, Config};
-        {_, {ok, Owner}} when Role =:= primary, Owner =/= node() ->
+        {_, {ok, false}} when Role =:= primary ->
             {reply, {error, not_owner}, Config};
         {{Module, Options}, _} ->
             {reply, started(Module, Partition, Options, Config), Config}
