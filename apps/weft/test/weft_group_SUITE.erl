@@ -17,7 +17,7 @@
          both_parts_of_a_cut_cluster_change_groups/1, all_change_all_groups_at_once/1,
          messages_and_processes_go_to_a_group/1, a_file_outlives_all_nodes/1,
          an_unreadable_file_is_an_error/1, groups_on_the_stock_carrier/1]).
--export([listen/1, subscribe/1, forget/0, messages/0, change_at_random/2]).
+-export([hold/0, listen/1, subscribe/1, forget/0, messages/0, change_at_random/2]).
 
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
 -define(NAMES, [n1, n2, n3, n4, n5]).
@@ -125,7 +125,26 @@ a_topology_set_by_hand_is_kept(Config) ->
      || Node <- Nodes],
     weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3] end, 30000),
     {ok, _} = call(N2, weft_group, delete, [top]),
-    weft_test_nodes:until(fun() -> linked(N1) =:= [n3] end, 30000).
+    weft_test_nodes:until(fun() -> linked(N1) =:= [n3] end, 30000),
+    links_wait_for_another_change(N1, N2).
+
+%% Such as a call of weft:topology: what is done half may not become something else.
+links_wait_for_another_change(N1, N2) ->
+    _ = call(N1, erlang, spawn, [?MODULE, hold, []]),
+    weft_test_nodes:until(fun() -> is_pid(call(N1, erlang, whereis, [weft_one_change])) end),
+    Before = call(N1, weft, topology, []),
+    {ok, _} = call(N2, weft_group, create, [top, names([n1, n2])]),
+    Links = call(N1, erlang, whereis, [weft_group_links]),
+    weft_test_nodes:until(fun() ->
+                              call(N1, erlang, process_info, [Links, current_function])
+                                  =:= {current_function, {weft_one_change, run, 1}}
+                          end, 30000),
+    ?assertEqual(Before, call(N1, weft, topology, [])),
+    go_on = erlang:send({weft_one_change, weft_test_nodes:name(N1)}, go_on),
+    weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3] end, 30000).
+
+%% @doc A change of what the node is a member of that goes on until it is told to end.
+hold() -> weft_one_change:run(fun() -> receive go_on -> ok end end).
 
 %% n1 and n2 are cut off from n3 and n4.
 both_parts_of_a_cut_cluster_change_groups(Config) ->

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Makes the links of this node follow the groups, if the topology of the node is `groups':
-%% whatever changes the groups changes the topology (`weft_group_topology'), within a moment.
+%% whatever changes the groups changes the topology (`weft_group_topology'), within a moment, or as
+%% soon as another change of the topology is over.
 %%
 %% It also tells the driver of the groups at intervals which nodes are neighbours in the overlay, so
 %% that news gets to all parts of the cluster. With another topology that is all it does.
@@ -39,18 +40,39 @@ follow() -> follow(weft_config:get(topology)).
 
 %% Groups of a topology that was set by hand are groups like others from now on.
 follow({groups, Now0}) ->
-    Now = maps:map(fun(_, Nodes) -> lists:usort(Nodes) end, Now0),
+    Now = with_sorted(Now0),
     ok = weft_driver:command(weft_groups, {configure, weft_group_topology:without_bridge(Now)}),
-    Known = [node() | weft_overlay:members()] ++ lists:append(maps:values(Now)),
-    case weft_group_topology:topology(maps:from_list(weft_view:all(group)), Known) of
+    case wanted(Now) of
         Now -> ok;
-        Groups -> change(Groups)
+        _ -> one_at_a_time()
     end;
 follow(_AnotherTopology) ->
     ok.
 
+%% Meanwhile the topology may have become another one. A change that takes long is waited for.
+one_at_a_time() ->
+    case weft_one_change:run(fun() -> change(weft_config:get(topology)) end) of
+        ok -> ok;
+        {error, _StillUnderWay} -> follow()
+    end.
+
+change({groups, Now0}) ->
+    Now = with_sorted(Now0),
+    case wanted(Now) of
+        Now -> ok;
+        Groups -> checked(Groups)
+    end;
+change(_AnotherTopology) ->
+    ok.
+
+with_sorted(Groups) -> maps:map(fun(_, Nodes) -> lists:usort(Nodes) end, Groups).
+
+wanted(Now) ->
+    Known = [node() | weft_overlay:members()] ++ lists:append(maps:values(Now)),
+    weft_group_topology:topology(maps:from_list(weft_view:all(group)), Known).
+
 %% The same checks as when the application starts.
-change(Groups) ->
+checked(Groups) ->
     Options = #{groups => Groups},
     case {weft_groups_core:validate(node(), Options),
           weft_overlay:boot_checks(weft_groups_core, Options, weft_config:get(circuits))} of

@@ -8,13 +8,17 @@
 %% are attributes with a meaning to `weft_place'.
 %%
 %% Reads use the table, also those of other nodes by `erpc'. A function that fails or takes long
-%% affects only the process that reads.
+%% affects only the process that reads or sets. At the start of the node it has five seconds.
 -module(weft_attributes).
 -behaviour(gen_server).
+
+-include_lib("kernel/include/logger.hrl").
 
 -export([start_link/0, insert/2, update/2, delete/1, list/0, read/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([name/0, spec/0]).
+
+-define(START_MS, 5000).
 
 -type name() :: term().
 -type function_spec() :: {module(), atom()} | {module(), atom(), [term()]}.
@@ -27,15 +31,40 @@ start_link() ->
 %% @doc Sets a new attribute. `bad_function': the function of an automatic one failed.
 -spec insert(name(), spec()) ->
           ok | {error, {attribute_exists, name()} | {bad_function, name()} | not_running}.
-insert(Name, Spec) -> change({insert, Name, Spec}).
+insert(Name, Spec) -> set(insert, Name, Spec).
 
 %% @doc Sets an attribute that is set already, also a built-in one.
 -spec update(name(), spec()) ->
           ok | {error, {attribute_not_set, name()} | {bad_function, name()} | not_running}.
-update(Name, Spec) -> change({update, Name, Spec}).
+update(Name, Spec) -> set(update, Name, Spec).
 
 -spec delete(name()) -> ok | {error, {attribute_not_set, name()} | not_running}.
 delete(Name) -> change({delete, Name}).
+
+%% What can not be set is not evaluated. Here, because nobody else is to wait for a function.
+set(How, Name, Spec) ->
+    case may_be_set(How, Name) of
+        true -> changed(How, Name, row(Spec));
+        {error, Reason} -> {error, Reason}
+    end.
+
+changed(_How, Name, undefined) -> {error, {bad_function, Name}};
+changed(How, Name, Row) -> change({How, Name, Row}).
+
+may_be_set(How, Name) ->
+    case {ets:whereis(?MODULE), How} of
+        {undefined, _} -> {error, not_running};
+        {_, insert} -> not is_set(Name) orelse {error, {attribute_exists, Name}};
+        {_, update} -> is_set(Name) orelse {error, {attribute_not_set, Name}}
+    end.
+
+row({automatic, Function}) ->
+    case evaluate(Function) of
+        {ok, Value} -> {value, Value};
+        undefined -> undefined
+    end;
+row({dynamic, Function}) -> {dynamic, Function};
+row(Value) -> {value, Value}.
 
 change(Request) ->
     case whereis(?MODULE) of
@@ -78,20 +107,26 @@ evaluate({Module, Function, Args}) ->
 -spec init([]) -> {ok, []}.
 init([]) ->
     ?MODULE = ets:new(?MODULE, [named_table, protected, {read_concurrency, true}]),
-    maps:foreach(fun set/2, weft_config:get(attributes)),
+    Configured = weft_config:get(attributes),
+    {Rows, _TooLate} = weft_ask:all(maps:keys(Configured),
+                                    fun(Name) -> row(maps:get(Name, Configured)) end, ?START_MS),
+    true = ets:insert(?MODULE, [{Name, Row} || {Name, {_, _} = Row} <- Rows]),
+    ok = told(maps:keys(Configured) -- [Name || {Name, {_, _}} <- Rows]),
     {ok, []}.
+
+told([]) ->
+    ok;
+told(Missing) ->
+    ?LOG_WARNING("weft: this node is without the attributes ~0tp: their functions failed, or took "
+                 "longer than ~b ms. Mend them and set the attributes with weft_attributes:insert, "
+                 "or start the node again.", [Missing, ?START_MS]).
 
 %% @private
 -spec handle_call(term(), gen_server:from(), []) -> {reply, ok | {error, term()}, []}.
-handle_call({insert, Name, Spec}, _From, State) ->
-    {reply, case is_set(Name) of
-                true -> {error, {attribute_exists, Name}};
-                false -> set(Name, Spec)
-            end, State};
-handle_call({update, Name, Spec}, _From, State) ->
-    {reply, case is_set(Name) of
-                true -> set(Name, Spec);
-                false -> {error, {attribute_not_set, Name}}
+handle_call({How, Name, {_, _} = Row}, _From, State) when How =:= insert; How =:= update ->
+    {reply, case may_be_set(How, Name) of
+                true -> put_row(Name, Row);
+                {error, Reason} -> {error, Reason}
             end, State};
 handle_call({delete, Name}, _From, State) ->
     {reply, case ets:member(?MODULE, Name) of
@@ -104,14 +139,6 @@ handle_call(Request, _From, State) ->
 is_set(Name) ->
     ets:member(?MODULE, Name) orelse lists:member(Name, weft_node_facts:names()).
 
-set(Name, {automatic, Function}) ->
-    case evaluate(Function) of
-        {ok, Value} -> put_row(Name, {value, Value});
-        undefined -> {error, {bad_function, Name}}
-    end;
-set(Name, {dynamic, Function}) -> put_row(Name, {dynamic, Function});
-set(Name, Value) -> put_row(Name, {value, Value}).
-
 put_row(Name, Row) ->
     true = ets:insert(?MODULE, {Name, Row}),
     ok.
@@ -122,11 +149,8 @@ handle_cast(Request, State) ->
     ok = weft_stray:message(Request),
     {noreply, State}.
 
-%% A late reply of something that a function of an attribute called.
 %% @private
 -spec handle_info(term(), []) -> {noreply, []}.
-handle_info({Ref, _LateAnswer}, State) when is_reference(Ref) ->
-    {noreply, State};
 handle_info(Message, State) ->
     ok = weft_stray:message(Message),
     {noreply, State}.

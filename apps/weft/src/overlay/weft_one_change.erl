@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc One change at a time of what this node is a member of: joining, leaving and another topology
-%% take several steps, and those of two calls may not mix.
+%% @doc One change at a time of what this node is a member of: joining, leaving, another topology
+%% and links that follow the groups take several steps, and those of two may not mix.
 %%
 %% Whoever comes second waits. The change is made by a process of its own, which has a registered
 %% name meanwhile, so that a change that has begun goes on to its end when the caller is ended.
