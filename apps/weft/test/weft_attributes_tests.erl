@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Functions of attributes that hang: who has to wait for them. The rest is in weft_place_SUITE.
+%% @doc Functions of attributes that hang: who has to wait for them. The rest is in
+%% weft_place_SUITE.
 -module(weft_attributes_tests).
 
 -include_lib("eunit/include/eunit.hrl").

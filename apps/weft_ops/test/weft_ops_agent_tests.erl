@@ -13,6 +13,7 @@ agent_test_() ->
      || {Name, Test} <- [{"its own", fun who_is_silent_is_missed_by_the_agent/0},
                          {"of another", fun nobody_is_missed_where_another_is_the_agent/0},
                          {"one", fun one_that_has_another_agent_is_not_missed/0},
+                         {"last", fun the_last_events_are_those_of_so_much_time/0},
                          {"a pause", fun an_agent_that_stood_still_misses_nobody_for_that/0}]].
 
 with_agent(Test) ->
@@ -55,6 +56,38 @@ an_agent_that_stood_still_misses_nobody_for_that() ->
     [report(sample(Node)) || Node <- [node(), ?OTHER]],
     ok = sys:resume(weft_ops_agent),
     ?assertEqual([], alarms()).
+
+%% Whatever the clock of who asks says.
+the_last_events_are_those_of_so_much_time() ->
+    report((sample(?OTHER))#{uptime_ms := 1}),
+    Last = fun(Ms) ->
+               {ok, Events} = gen_server:call(weft_ops_agent, {events_of, Ms}),
+               [Kind || #{kind := Kind} <- Events]
+           end,
+    ?assertEqual([joined], Last(60000)),
+    ?assertEqual([], Last(-60000)).
+
+an_agent_is_told_how_long_ago_test() ->
+    SinceMs = erlang:system_time(millisecond) - 5000,
+    ?assertMatch({[{events_of, LastMs}], {ok, []}} when LastMs >= 5000 andalso LastMs < 60000,
+                 asked(SinceMs, [{ok, []}])),
+    %% One of the version before does not know the question.
+    ?assertMatch({[{events_of, _}, {events, SinceMs}], {ok, []}},
+                 asked(SinceMs, [{error, {unknown_request, question}}, {ok, []}])).
+
+%% What somebody in the agent's place is asked, and what comes of these answers.
+asked(SinceMs, Answers) ->
+    {Other, Ref} = spawn_monitor(fun() -> exit([answered(Answer) || Answer <- Answers]) end),
+    true = register(weft_ops_agent, Other),
+    Events = weft_ops_agent:events(node(), SinceMs, 5000),
+    receive {'DOWN', Ref, process, Other, Questions} -> {Questions, Events} end.
+
+answered(Answer) ->
+    receive
+        {'$gen_call', From, Question} ->
+            ok = gen_server:reply(From, Answer),
+            Question
+    end.
 
 report(Sample) -> ok = weft_ops_agent:report(node(), ?DUTY, Sample).
 

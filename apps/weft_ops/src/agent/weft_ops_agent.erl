@@ -55,11 +55,15 @@ report(Agent, Duty, Sample) ->
 ask(Agent, Duty, TimeoutMs) ->
     call(Agent, {ask, Duty}, TimeoutMs).
 
-%% @doc What the agent on that node has seen since that time of its clock.
+%% @doc What the agent on that node has seen since that time of the clock here: it is told how long
+%% ago that is, as its own may be another one. One of the version before takes it for its own.
 -spec events(node(), SinceMs :: integer(), timeout()) ->
           {ok, [weft_ops_events:event()]} | {error, term()}.
 events(Agent, SinceMs, TimeoutMs) ->
-    call(Agent, {events, SinceMs}, TimeoutMs).
+    case call(Agent, {events_of, system_ms() - SinceMs}, TimeoutMs) of
+        {error, {unknown_request, _}} -> call(Agent, {events, SinceMs}, TimeoutMs);
+        Answer -> Answer
+    end.
 
 %% @doc Acknowledges an alarm of that agent.
 -spec acknowledge(node(), weft_ops_alarms_core:id(), Comment :: binary(), timeout()) ->
@@ -86,6 +90,8 @@ handle_call({ask, Duty}, _From, #agent{heard = Heard, alarms = Alarms} = Agent) 
                      state(maps:get(Duty, Heard, #{}), now_ms(), Agent)),
     {reply, {ok, #{nodes => Nodes,
                    alarms => [dated(Alarm) || Alarm <- weft_ops_alarms_core:list(Alarms)]}}, Agent};
+handle_call({events_of, LastMs}, From, Agent) when is_integer(LastMs) ->
+    handle_call({events, system_ms() - LastMs}, From, Agent);
 handle_call({events, SinceMs}, _From, #agent{events = Events} = Agent) ->
     Late = lists:takewhile(fun({SeenMs, _}) -> SeenMs >= SinceMs end, Events),
     {reply, {ok, [Event || {_, Event} <- lists:reverse(Late)]}, Agent};
