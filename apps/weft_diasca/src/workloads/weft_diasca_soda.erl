@@ -24,15 +24,34 @@ about() ->
 
 %% @private
 actors(#{machines := Machines, customers := Customers}) ->
+    case is_list_of(fun is_machine/1, Machines) andalso is_list_of(fun is_customer/1, Customers) of
+        true -> actors(Machines, Customers);
+        false -> {error, "machines are {cans, cents}, customers {machine, minutes, cents}: lists "
+                         "of whole numbers, of which machine and minutes are at least 1"}
+    end.
+
+actors(Machines, Customers) ->
     Count = length(Machines),
-    case [Customer || {Machine, _, _} = Customer <- Customers, Machine > Count] of
+    case [Machine || {Machine, _, _} <- Customers, Machine > Count] of
         [] ->
             [{?MODULE, #machine{cans = Cans, cents = Cents}, #{}} || {Cans, Cents} <- Machines]
                 ++ [{?MODULE, #customer{machine = Machine, pause = Pause, cents = Cents}, #{}}
                     || {Machine, Pause, Cents} <- Customers];
-        [{Machine, _, _} | _] ->
+        [Machine | _] ->
             {error, io_lib:format("a customer wants machine ~p of ~b", [Machine, Count])}
     end.
+
+is_list_of(Is, List) -> is_list(List) andalso lists:all(Is, List).
+
+is_machine({Cans, Cents}) -> is_count(Cans) andalso is_count(Cents);
+is_machine(_) -> false.
+
+is_customer({Machine, Pause, Cents}) ->
+    is_count(Machine) andalso Machine > 0 andalso is_count(Pause) andalso Pause > 0
+        andalso is_count(Cents);
+is_customer(_) -> false.
+
+is_count(Number) -> is_integer(Number) andalso Number >= 0.
 
 %% @private
 init(#machine{} = Machine, _Context) -> {Machine, []};
