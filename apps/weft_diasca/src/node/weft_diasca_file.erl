@@ -20,17 +20,26 @@ read(File) ->
         {error, Reason} -> {error, Reason}
     end.
 
-%% @doc When this returns, it is on disk; until then the one before is.
+%% @doc When this returns, it is on disk; until then the one before is. What could not be written or
+%% put in its place is not left there.
 -spec write(file:filename(), term()) -> ok | {error, term()}.
 write(File, Term) ->
     New = File ++ ".new",
     Bytes = term_to_binary(Term, [compressed]),
     case filelib:ensure_dir(File) of
         ok ->
-            case synced(New, [?MAGIC, crypto:hash(sha256, Bytes), Bytes]) of
-                ok -> file:rename(New, File);
-                {error, Reason} -> {error, Reason}
+            case replaced(New, File, [?MAGIC, crypto:hash(sha256, Bytes), Bytes]) of
+                ok -> ok;
+                {error, Reason} ->
+                    _ = file:delete(New),
+                    {error, Reason}
             end;
+        {error, Reason} -> {error, Reason}
+    end.
+
+replaced(New, File, Bytes) ->
+    case synced(New, Bytes) of
+        ok -> file:rename(New, File);
         {error, Reason} -> {error, Reason}
     end.
 
