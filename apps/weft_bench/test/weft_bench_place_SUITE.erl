@@ -69,6 +69,8 @@ left_over_namespaces_are_removed(Config) ->
     Node = open_port({spawn_executable, ?config(ip, Config)},
                      [exit_status, {args, ["netns", "exec", Gone, "sleep", "1000"]}]),
     try
+        %% Before that it is in none, and starts there however soon the namespace is removed.
+        weft_test_nodes:until(fun() -> os:cmd("ip netns pids " ++ Gone) =/= "" end),
         _ = control(Config),
         receive {Node, {exit_status, _}} -> ok after 10000 -> error(it_still_runs) end,
         ?assertEqual([Running], [Name || Name <- [Gone, Running], is_there(Name)])
