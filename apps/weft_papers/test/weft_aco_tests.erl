@@ -59,21 +59,22 @@ nothing_is_left_test() ->
     ?assertEqual([], [Name || Name <- registered(),
                               lists:prefix("weft_aco_", atom_to_list(Name))]).
 
-%% Whoever has a name is killed, again and again, masters as well.
+%% Whoever has a name is killed, again and again, masters as well: in so many rounds that this
+%% happens some times, however fast the machine is.
 killed_processes_are_replaced_test_() ->
-    {timeout, 120,
-     fun() ->
-         {Killer, Monitor} = spawn_monitor(fun() -> kill(0) end),
-         {ok, Result} = run(#{version => gr, degree => 2, names => local, rounds => 20,
-                              iterations => 8}),
-         Killer ! {stop, self()},
-         Kills = receive {'DOWN', Monitor, process, Killer, {kills, Count}} -> Count end,
-         #{restarts := Restarts, given_up := 0, schedule := Schedule, cost := Cost} = Result,
-         #{problem := Problem} = options(),
-         ?assertEqual(Cost, weft_aco_problem:cost(Schedule, Problem)),
-         ?assert(Kills > 5),
-         ?assert(Restarts > 5)
-     end}.
+    {timeout, 120, fun() -> ?assert(some_are_killed_in(20)) end}.
+
+some_are_killed_in(Rounds) ->
+    {Killer, Monitor} = spawn_monitor(fun() -> kill(0) end),
+    {ok, Result} = run(#{version => gr, degree => 2, names => local, rounds => Rounds,
+                         iterations => 8}),
+    Killer ! {stop, self()},
+    Kills = receive {'DOWN', Monitor, process, Killer, {kills, Count}} -> Count end,
+    #{restarts := Restarts, given_up := 0, schedule := Schedule, cost := Cost} = Result,
+    #{problem := Problem} = options(),
+    ?assertEqual(Cost, weft_aco_problem:cost(Schedule, Problem)),
+    (Kills > 5 andalso Restarts > 5)
+        orelse (Rounds < 1000 andalso some_are_killed_in(2 * Rounds)).
 
 kill(Kills) ->
     receive
