@@ -107,6 +107,8 @@ disturbed(Ref, {Name, Options}, Nodes, Disturb) ->
                                              [Name, Options#{nodes => Nodes, ticks => ?NEVER}],
                                              ?RUN_MS)
                 end),
+    %% Before it has begun it looks like one that has ended.
+    wait(fun() -> tick(Ref) =/= over end),
     until_tick(Ref, ?TICKS),
     _ = Disturb(),
     until_tick(Ref, later(tick(Ref))),
