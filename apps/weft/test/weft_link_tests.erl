@@ -14,21 +14,14 @@
 -define(INCARNATION, 7).
 -define(DEADLINE_MS, 20000).
 
-%% Others wait for this news, and only who had a link can find out.
+%% Others wait for this news, and only who had a link can find out. Also while two nodes part as
+%% neighbours, and use their link for a while.
 the_end_of_an_unwanted_neighbour_is_found_out_test_() ->
-    with_link(?UNKNOWN, fun(Link, Far) ->
-        ok = weft_link:want(Link, false),
-        ok = gen_tcp:close(Far),
-        ?assertEqual({died, ?UNKNOWN, ?INCARNATION}, told())
-    end).
-
-%% Two nodes part as neighbours, and use their link for a while.
-also_while_it_parts_test_() ->
-    with_link(?UNKNOWN, fun(Link, Far) ->
-        ok = weft_link:agree(Link, false),
-        ok = gen_tcp:close(Far),
-        ?assertEqual({died, ?UNKNOWN, ?INCARNATION}, told())
-    end).
+    [with_link(?UNKNOWN, fun(Link, Far) ->
+                             ok = weft_link:Unwanted(Link, false),
+                             ok = gen_tcp:close(Far),
+                             ?assertEqual({died, ?UNKNOWN, ?INCARNATION}, told())
+                         end) || Unwanted <- [want, agree]].
 
 %% It is not dialled: most likely it needs no link any more.
 one_that_may_be_alive_is_looked_up_once_test_() ->

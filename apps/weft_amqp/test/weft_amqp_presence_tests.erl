@@ -44,9 +44,7 @@ what_was_over_is_logged_again_test_() ->
     {timeout, 120, fun() -> with_client(fun lost_twice/0) end}.
 
 lost_twice() ->
-    {ok, Silent} = listen(),
-    {ok, Port} = inet:port(Silent),
-    Presence = started([Port]),
+    Presence = at_silent_broker(),
     [begin
          Outbox = at_broker(Presence),
          ?assertMatch({up, _}, event()),
@@ -62,9 +60,7 @@ the_own_announcement_is_no_other_node_test_() ->
     {timeout, 120, fun() -> with_client(fun an_echo_after_a_renewal/0) end}.
 
 an_echo_after_a_renewal() ->
-    {ok, Silent} = listen(),
-    {ok, Port} = inet:port(Silent),
-    Presence = started([Port]),
+    Presence = at_silent_broker(),
     Outbox = connection(weft_amqp_outbox, Presence),
     Inbox = connection(weft_amqp_inbox, Presence),
     1 = erlang:trace(Outbox, true, ['receive']),
@@ -87,6 +83,12 @@ an_echo_after_a_renewal() ->
     stopped(Presence).
 
 %% --- helpers ----------------------------------------------------------------------------------
+
+%% One that takes connections and says nothing.
+at_silent_broker() ->
+    {ok, Silent} = listen(),
+    {ok, Port} = inet:port(Silent),
+    started([Port]).
 
 with_client(Test) ->
     {ok, _} = application:ensure_all_started(amqp_client),
@@ -130,9 +132,7 @@ stopped(Presence) ->
 %% What the node announces until it has ended. Its connections are still being opened, so what they
 %% are to publish waits.
 told_at_end(Reason) ->
-    {ok, Silent} = listen(),
-    {ok, Port} = inet:port(Silent),
-    Presence = started([Port]),
+    Presence = at_silent_broker(),
     unlink(Presence),
     Outbox = connection(weft_amqp_outbox, Presence),
     1 = erlang:trace(Outbox, true, ['receive']),

@@ -20,8 +20,9 @@ read(File) ->
         {error, Reason} -> {error, Reason}
     end.
 
-%% @doc When this returns, it is on disk; until then the one before is. What could not be written or
-%% put in its place is not left there.
+%% @doc When this returns `ok', it is there and its bytes are on disk; until then the one before is
+%% there. If the power fails soon after, the host may find that one again, as the directory is not
+%% synced. What could not be written or put in its place is not left there.
 -spec write(file:filename(), term()) -> ok | {error, term()}.
 write(File, Term) ->
     New = File ++ ".new",

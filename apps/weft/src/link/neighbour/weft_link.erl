@@ -270,8 +270,8 @@ lose(_Socket, _Reason, Link) ->
     Link.
 
 %% Others may wait for the news that a neighbour has ended, and who had a link with it finds out,
-%% also if the link is not wanted here: a server does not dial its clients, and two nodes that part
-%% want their link no more. If its name is still known, most likely the peer needs no link any more.
+%% also if the link is not wanted here, as while two nodes part. If its name is still known, most
+%% likely the peer needs no link any more.
 find_out_later(#link{cores = Cores, ups = Ups} = Link) ->
     _ = weft_link_cores:is_neighbour(Cores)
         andalso erlang:send_after(?FIND_OUT_MS, self(), {find_out, Ups, Link#link.last_error}),
