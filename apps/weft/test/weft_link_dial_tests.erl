@@ -6,6 +6,7 @@
 
 -define(DIAL, weft_link_dial).
 -define(PEER, 'nobody@host.invalid').
+-define(ADDRESS, {{127, 0, 0, 1}, 4000}).
 
 a_pause_delays_the_next_attempt_until_it_is_over_or_cancelled_test() ->
     Pausing = ?DIAL:pause(1, ?DIAL:new()),
@@ -31,7 +32,7 @@ each_pause_after_a_failure_is_longer_than_the_one_before_test() ->
 %% A node that is to come dials by itself. 1 s is the longest pause otherwise.
 a_name_that_is_unknown_for_long_is_asked_for_less_often_test() ->
     Missed = lists:foldl(fun(_, Dial) ->
-                             ?DIAL:cancel_pause(?DIAL:retry_later(?DIAL:failed(no_such_node, Dial)))
+                             ?DIAL:cancel_pause(?DIAL:retry_later(failed(no_such_node, Dial)))
                          end, ?DIAL:new(), lists:seq(1, 40)),
     Pausing = ?DIAL:retry_later(Missed),
     receive dial -> error(too_soon) after 1500 -> ok end, % pacing: that it does not come
@@ -46,26 +47,55 @@ a_lane_ends_pauses_and_makes_the_next_one_short_test() ->
     ?assert(?DIAL:may_start(Reached)),
     ?assertEqual(?DIAL:new(), Reached).
 
-who_is_unknown_twice_in_a_row_is_gone_test() ->
-    Once = ?DIAL:failed(no_such_node, ?DIAL:new()),
-    ?assertEqual([false, true, false, false],
-                 [?DIAL:is_gone(Dial)
-                  || Dial <- [Once, ?DIAL:failed(no_such_node, Once),
-                              ?DIAL:failed(no_such_node, ?DIAL:failed(econnrefused, Once)),
-                              ?DIAL:failed(no_such_node, ?DIAL:reached(undefined, Once))]]).
+%% Wherever its port is known: there it was dialled, or it has said so.
+who_is_unknown_twice_in_a_row_and_refuses_is_gone_test_() ->
+    [fun() ->
+             Once = failed(no_such_node, Known),
+             ?assertEqual([false, true, false, false],
+                          [?DIAL:is_gone(Dial)
+                           || Dial <- [Once, failed(no_such_node, Once),
+                                       failed(no_such_node, failed(econnrefused, Once)),
+                                       failed(no_such_node, ?DIAL:reached(undefined, Once))]])
+     end || Known <- [?DIAL:reached(?ADDRESS, ?DIAL:new()), ?DIAL:listening(4000, ?DIAL:new())]].
+
+%% The epmd of the peer is started again at 0, and the peer registers again at most 2 s later. This
+%% node may look at any times meanwhile: nothing says that the peer has ended. Of one that is not
+%% back a good second later it is believed, if anybody goes on looking.
+an_epmd_that_is_started_again_is_no_death_test() ->
+    _ = rand:seed(exsss, 7),
+    [begin
+         Until = rand:uniform(2000),
+         Looks = lists:sort([rand:uniform(Until) || _ <- lists:seq(1, rand:uniform(40))]),
+         Looked = looked(Looks, ?DIAL:new()),
+         ?assertNot(?DIAL:is_gone(Looked)),
+         ?assertNot(?DIAL:is_gone(?DIAL:reached(undefined, Looked))),
+         ?assert(?DIAL:is_in_doubt(no_such_node, Looked)),
+         ?assert(?DIAL:is_gone(looked([hd(Looks) + 3000], Looked)))
+     end || _ <- lists:seq(1, 1000)].
+
+looked(TimesMs, Dial) ->
+    lists:foldl(fun(Ms, Looking) -> ?DIAL:failed(no_such_node, Ms, Looking) end, Dial, TimesMs).
+
+%% Of the earlier incarnation only the host is still right.
+a_port_that_is_named_takes_the_place_of_the_one_before_test() ->
+    Named = ?DIAL:listening(4001, ?DIAL:reached(?ADDRESS, ?DIAL:new())),
+    ?assertEqual(?DIAL:reached({{127, 0, 0, 1}, 4001}, ?DIAL:new()), Named),
+    ?assertEqual(?DIAL:listening(2, ?DIAL:new()),
+                 ?DIAL:listening(2, ?DIAL:listening(1, ?DIAL:new()))).
 
 %% Until it is gone, or for some attempts if the port refuses while epmd knows the name.
 it_is_in_doubt_for_some_attempts_whether_a_peer_has_stopped_test() ->
-    Once = ?DIAL:failed(no_such_node, ?DIAL:new()),
+    New = ?DIAL:listening(4000, ?DIAL:new()),
+    Once = failed(no_such_node, New),
     Refused = fun(Times) ->
                       lists:foldl(fun(_, Dial) ->
                                           ?DIAL:cancel_pause(
-                                             ?DIAL:retry_later(?DIAL:failed(econnrefused, Dial)))
-                                  end, ?DIAL:new(), lists:seq(1, Times))
+                                             ?DIAL:retry_later(failed(econnrefused, Dial)))
+                                  end, New, lists:seq(1, Times))
               end,
     ?assertEqual([true, false, true, false, false, false],
                  [?DIAL:is_in_doubt(no_such_node, Once),
-                  ?DIAL:is_in_doubt(no_such_node, ?DIAL:failed(no_such_node, Once)),
+                  ?DIAL:is_in_doubt(no_such_node, failed(no_such_node, Once)),
                   ?DIAL:is_in_doubt(econnrefused, Refused(3)),
                   ?DIAL:is_in_doubt(econnrefused, Refused(10)),
                   ?DIAL:is_in_doubt(timeout, Once), ?DIAL:is_in_doubt(undefined, ?DIAL:new())]).
@@ -143,6 +173,8 @@ filled(Ip, Port, Times) when Times > 0 ->
         {ok, _Waits} -> filled(Ip, Port, Times - 1);
         Full -> Full
     end.
+
+failed(Reason, Dial) -> ?DIAL:failed(Reason, erlang:monotonic_time(millisecond), Dial).
 
 told() ->
     receive dial -> ok after 10000 -> error(not_told) end.

@@ -99,6 +99,7 @@ is_packet({open, Label, #{mode := Mode, hops := Hops, session := <<_:128>>, rece
 is_packet({accept, Label, Sequence}, _) -> is_label(Label) andalso is_sequence(Sequence);
 is_packet({incarnation, Label, Incarnation}, _) ->
     is_label(Label) andalso is_sequence(Incarnation);
+is_packet({listening, Port}, _) -> Port > 0 andalso Port < 65536;
 is_packet({close, Label, Reason}, _) -> is_label(Label) andalso lists:member(Reason, ?REASONS);
 is_packet(_, _) -> false.
 
@@ -115,6 +116,7 @@ is_sequence(Sequence) -> Sequence >= 0 andalso Sequence < 1 bsl 64.
 
 packet() ->
     oneof([{ping, time_us()}, {pong, time_us()}, {timed_out, binary(16)},
+           {listening, range(1, 65535)},
            {control, ?LET(B, binary(), cut(B, 255)), binary()}, labelled()]).
 
 labelled() ->
@@ -162,4 +164,5 @@ encode({tick, Label}) -> weft_wire:tick(Label);
 encode({open, Label, Open}) -> weft_wire:open(Label, Open);
 encode({accept, Label, Sequence}) -> weft_wire:accept(Label, Sequence);
 encode({incarnation, Label, Incarnation}) -> weft_wire:incarnation(Label, Incarnation);
+encode({listening, Port}) -> weft_wire:listening(Port);
 encode({close, Label, Reason}) -> weft_wire:close(Label, Reason).

@@ -46,7 +46,7 @@ listen_on(Port, Name) ->
             {ok, {_, ListenPort} = Address} = inet:sockname(Socket),
             case Epmd:register_node(Name, ListenPort, weft_config:get(family)) of
                 {ok, Creation} ->
-                    weft_identity:init(true),
+                    weft_identity:init(ListenPort),
                     {ok, {Socket, (address())#net_address{address = Address}, Creation}};
                 Error ->
                     gen_tcp:close(Socket),

@@ -2,10 +2,12 @@
 %% @doc Finds the address of a node, connects and authenticates; runs in a process of its own.
 %%
 %% Addresses come from the kernel's epmd module (epmd, or `weft_epmd' for fixed ports). If it does
-%% not answer, the last known address of a peer is tried. With a tunnel (`weft_tunnel') there are no
-%% addresses. Results distinguish what the caller must handle differently: `no_such_node' (epmd
-%% answered and does not know the name), `no_epmd' (its host cannot be reached), `not_weft' (the
-%% other side speaks another protocol), all else (may succeed later).
+%% not answer, the last known address of a peer is tried. If it does not know the name, that address
+%% is tried, too, or the port that the peer has named: epmd may have been restarted. With a tunnel
+%% (`weft_tunnel') there are no addresses. Results distinguish what the caller must handle
+%% differently: `no_such_node' (epmd answered and does not know the name), `no_epmd' (its host
+%% cannot be reached), `not_weft' (the other side speaks another protocol), all else (may succeed
+%% later).
 %%
 %% A program that is no VM (a C node) may accept one connection and end with it. epmd tells which
 %% nodes are VMs; others are not dialled, and are `not_weft'. If another module than epmd was asked,
@@ -13,22 +15,24 @@
 -module(weft_dialer).
 
 -export([dial/5, look_up/2, resolve/2, is_foreign/2]).
--export_type([address/0]).
+-export_type([address/0, known/0]).
 
 %% So long epmd may take to answer where another address could be tried.
 -define(EPMD_MS, 1000).
 
 -type address() :: {inet:ip_address(), inet:port_number()}.
+%% Where the peer was dialled before, or the port that it has named.
+-type known() :: address() | {listening, inet:port_number()} | undefined.
 -type kind() :: weft_epmd_client:kind() | unknown.
 
 %% @doc Connects to Node for a link, or for a further lane given its index and the link's token.
 %% Calling is called as soon as something answers at the address of Node, before it has said what it
 %% is.
--spec dial(node(), link | {weft_hello:purpose(), binary()}, address() | undefined,
+-spec dial(node(), link | {weft_hello:purpose(), binary()}, known(),
            Calling :: fun(() -> term()), TimeoutMs :: pos_integer()) ->
           {ok, weft_transport:socket(), weft_handshake:peer(), address() | undefined}
         | {error, term()}.
-dial(Node, What, LastKnown, Calling, TimeoutMs) ->
+dial(Node, What, Known, Calling, TimeoutMs) ->
     Deadline = erlang:monotonic_time(millisecond) + TimeoutMs,
     case weft_fault_table:is_cut(Node) of
         true -> {error, cut};
@@ -40,7 +44,7 @@ dial(Node, What, LastKnown, Calling, TimeoutMs) ->
                       introduce(Connection, undefined, {Node, What}, Deadline)
               end,
               fun() ->
-                      called(address(Node, LastKnown, Deadline), Node, What, Calling, Deadline)
+                      called(address(Node, Known, Deadline), Node, What, Calling, Deadline)
               end)
     end.
 
@@ -58,15 +62,25 @@ called({ok, {Ip, Port} = Address}, Node, What, Calling, Deadline) ->
         {error, Reason} -> {error, Reason}
     end.
 
-address(Node, LastKnown, Deadline) ->
-    case resolve(Node, epmd_ms(LastKnown, left(Deadline))) of
+address(Node, Known, Deadline) ->
+    LastKnown = last(Known),
+    case ask_epmd(Node, epmd_ms(LastKnown, left(Deadline))) of
         {ok, _Address, foreign} -> {error, not_weft};
         {ok, Address, _MayBeWeft} -> {ok, Address};
+        {unknown, Ip} -> unknown(Known, Ip);
         {error, no_such_node} when LastKnown =/= undefined -> {forgotten, LastKnown};
         {error, no_such_node} -> {error, no_such_node};
         {error, _} when LastKnown =/= undefined -> {ok, LastKnown};
         {error, Reason} -> {error, Reason}
     end.
+
+%% The port alone is no address: the peer may have called from another one than it listens at.
+last({listening, _Port}) -> undefined;
+last(AddressOrNone) -> AddressOrNone.
+
+unknown(undefined, _Ip) -> {error, no_such_node};
+unknown({listening, Port}, Ip) -> {forgotten, {Ip, Port}};
+unknown(Address, _Ip) -> {forgotten, Address}.
 
 %% An epmd that takes the question and stands still leaves time for the last known address.
 epmd_ms(undefined, LeftMs) -> LeftMs;
@@ -109,6 +123,13 @@ look_up(Node, TimeoutMs) ->
 -spec resolve(node(), TimeoutMs :: pos_integer()) ->
           {ok, address(), kind()} | {error, no_such_node | term()}.
 resolve(Node, TimeoutMs) ->
+    case ask_epmd(Node, TimeoutMs) of
+        {unknown, _Ip} -> {error, no_such_node};
+        Found -> Found
+    end.
+
+%% Unknown: to the epmd of the host with that address.
+ask_epmd(Node, TimeoutMs) ->
     {Name, Host} = split(Node),
     Epmd = net_kernel:epmd_module(),
     case epmd_call(Epmd, address_please, [Name, Host, weft_config:get(family)]) of
@@ -127,7 +148,7 @@ is_foreign(Node, TimeoutMs) ->
 
 port({ok, Port, Kind}, Ip) -> {ok, {Ip, Port}, Kind};
 port({port, Port, _Version}, Ip) -> {ok, {Ip, Port}, unknown};
-port(noport, _Ip) -> {error, no_such_node};
+port(noport, Ip) -> {unknown, Ip};
 port({error, Reason}, _Ip) -> {error, Reason};
 port(Other, _Ip) -> {error, Other}.
 

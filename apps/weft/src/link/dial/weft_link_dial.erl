@@ -13,12 +13,17 @@
 %% the peer through). The call of the peer must not be refused for the sake of one that may never be
 %% made (`weft_link_admission'). It sends {waiting, Pid} then, and {calling, Pid} when it has a
 %% connection after all.
+%%
+%% An epmd that was restarted knows no names until its nodes register again. So that it does not
+%% know a name proves something only together with a port that refuses: where the peer was dialled
+%% before, or where it has said that it listens. A peer that has not said so, because it is of an
+%% earlier version, has ended if its name is unknown for longer than nodes need to register again.
 %% `weft_link' decides why to dial, and what becomes of the lane.
 -module(weft_link_dial).
 
 -export([new/0, start/3, look_up/2, told/3, is_calling/1, is_under_way/1, may_start/1, ended/2,
-         failed/2, is_gone/1, is_in_doubt/2, reached/2, pause/2, pause_is_over/1, cancel_pause/1,
-         retry_later/1, retry_at_once/1]).
+         failed/3, is_gone/1, is_in_doubt/2, reached/2, tell_port/2, listening/2, pause/2,
+         pause_is_over/1, cancel_pause/1, retry_later/1, retry_at_once/1]).
 -export_type([dial/0]).
 
 -define(RETRY_MIN_MS, 20).
@@ -26,9 +31,15 @@
 %% So much longer for each time in a row that epmd did not know the name.
 -define(RETRY_MISSING_MS, 100).
 -define(RETRY_MISSING_MAX_MS, 5000).
-%% How often in a row epmd did not know the name: once may be an epmd that was itself restarted.
+%% How often in a row epmd did not know the name, and the port refused: a node is started again at
+%% such a moment, too.
 -define(MISSING_MAX, 2).
+%% For so long where no port is known: nodes register again 2 s after their epmd has ended
+%% (`erl_epmd'), on a busy node somewhat later.
+-define(REGISTERED_MS, 3000).
 
+%% Of the packet that says where this node listens.
+-define(LISTENING_BYTES, 3).
 %% For so long an attempt without a connection is one that is about to have it.
 -define(CONNECTING_MS, 500).
 
@@ -37,9 +48,10 @@
                         | undefined,
                timer :: reference() | undefined,
                retry_ms = ?RETRY_MIN_MS :: pos_integer(),
-               missing = 0 :: non_neg_integer(),
-               %% The address where the peer was reached last.
-               address :: weft_dialer:address() | undefined}).
+               %% How often in a row epmd did not know the name, from when to when.
+               missing = none :: none | {pos_integer(), FirstMs :: integer(), LastMs :: integer()},
+               %% The address where the peer was reached last, or the port that it has named.
+               address :: weft_dialer:known()}).
 -opaque dial() :: #dial{}.
 
 -spec new() -> dial().
@@ -112,14 +124,23 @@ ended(_Pid, _Dial) ->
     none.
 
 %% @doc An attempt to bring the link up failed.
--spec failed(Reason :: term(), dial()) -> dial().
-failed(Reason, #dial{missing = Missing} = Dial) ->
+-spec failed(Reason :: term(), NowMs :: integer(), dial()) -> dial().
+failed(Reason, NowMs, #dial{missing = Missing} = Dial) ->
     weft_counters:add(dials_failed),
-    Dial#dial{missing = case Reason of no_such_node -> Missing + 1; _ -> 0 end}.
+    Dial#dial{missing = case Reason of no_such_node -> missing(NowMs, Missing); _ -> none end}.
+
+missing(NowMs, {Times, FirstMs, _LastMs}) -> {Times + 1, FirstMs, NowMs};
+missing(NowMs, _NotMissing) -> {1, NowMs, NowMs}.
 
 %% @doc Has the peer stopped? epmd forgets a name as soon as its node stops.
 -spec is_gone(dial()) -> boolean().
-is_gone(#dial{missing = Missing}) -> Missing >= ?MISSING_MAX.
+is_gone(#dial{missing = {Times, FirstMs, LastMs}} = Dial) when Times >= ?MISSING_MAX ->
+    is_proof(Dial) orelse LastMs - FirstMs >= ?REGISTERED_MS;
+is_gone(_Dial) ->
+    false.
+
+%% A tunnel says of no node that it has stopped without being sure.
+is_proof(#dial{address = Known}) -> Known =/= undefined orelse weft_tunnel:provider() =/= none.
 
 %% @doc Is it worth another attempt to know whether the peer has stopped, after one that failed for
 %% this reason? epmd may forget the name a moment after the port begins to refuse. There are few
@@ -131,8 +152,26 @@ is_in_doubt(_Reason, _Dial) -> false.
 
 %% @doc There is a lane; the peer was dialled at this address, or has dialled (`undefined').
 -spec reached(weft_dialer:address() | undefined, dial()) -> dial().
-reached(undefined, Dial) -> (retry_at_once(Dial))#dial{missing = 0};
+reached(undefined, Dial) -> (retry_at_once(Dial))#dial{missing = none};
 reached(Address, Dial) -> (reached(undefined, Dial))#dial{address = Address}.
+
+%% @doc The peer that was dialled knows no address of this node. It needs one to find out whether
+%% this node has ended.
+-spec tell_port(weft_handshake:peer(), weft_lane:lane()) -> ok.
+tell_port(#{role := dialer}, Lane) ->
+    _ = [weft_lane:send(Lane, weft_wire:listening(Port), ?LISTENING_BYTES)
+         || {ok, Port} <- [weft_identity:port()]],
+    ok;
+tell_port(#{role := listener}, _Lane) ->
+    ok.
+
+%% @doc The peer, which has dialled, says that it can be dialled at that port. It may have been
+%% another one when the peer was dialled from here, in an earlier incarnation.
+-spec listening(inet:port_number(), dial()) -> dial().
+listening(Port, #dial{address = {Ip, _Before}} = Dial) when is_tuple(Ip) ->
+    Dial#dial{address = {Ip, Port}};
+listening(Port, Dial) ->
+    Dial#dial{address = {listening, Port}}.
 
 %% @doc No attempt begins before that; a pause that is already running is not changed.
 -spec pause(PauseMs :: non_neg_integer(), dial()) -> dial().
@@ -155,8 +194,11 @@ cancel_pause(#dial{timer = Timer} = Dial) ->
 %% @doc A pause, and a longer one the next time.
 -spec retry_later(dial()) -> dial().
 retry_later(#dial{retry_ms = RetryMs, missing = Missing} = Dial) ->
-    MaxMs = max(?RETRY_MAX_MS, min(?RETRY_MISSING_MAX_MS, Missing * ?RETRY_MISSING_MS)),
+    MaxMs = max(?RETRY_MAX_MS, min(?RETRY_MISSING_MAX_MS, times(Missing) * ?RETRY_MISSING_MS)),
     pause(RetryMs, Dial#dial{retry_ms = min(MaxMs, 2 * RetryMs)}).
+
+times({Times, _FirstMs, _LastMs}) -> Times;
+times(_NotMissing) -> 0.
 
 %% @doc No pause now, and a short one the next time.
 -spec retry_at_once(dial()) -> dial().

@@ -7,7 +7,7 @@
 -module(weft_wire).
 
 -export([ping/1, pong/1, goodbye/0, control/2, data/4, ack/2, tick/1, open/2, accept/2, close/2,
-         timed_out/1, incarnation/2, decode/1, relabel/2, packet_bytes_max/0]).
+         timed_out/1, incarnation/2, listening/1, decode/1, relabel/2, packet_bytes_max/0]).
 -export_type([packet/0, label/0, sequence/0, open/0, close_reason/0, payload_kind/0,
               stream_kind/0]).
 
@@ -36,7 +36,8 @@
                 | {ack, label(), sequence()} | {tick, label()}
                 | {open, label(), open()} | {accept, label(), sequence()}
                 | {close, label(), close_reason()} | {timed_out, Session :: <<_:128>>}
-                | {incarnation, label(), non_neg_integer()} | empty | {unknown, binary()}.
+                | {incarnation, label(), non_neg_integer()} | {listening, inet:port_number()}
+                | empty | {unknown, binary()}.
 
 -define(PING, 0).
 -define(PONG, 1).
@@ -50,6 +51,7 @@
 -define(CLOSE, 9).
 -define(TIMED_OUT, 10).
 -define(INCARNATION, 11).
+-define(LISTENING, 12).
 
 %% @doc Largest packet accepted from a peer, in bytes. The VM cuts messages into fragments of
 %% 64 KiB; a batch holds at most about two of them plus a control message. What it has encoded
@@ -105,6 +107,10 @@ timed_out(Session) -> <<?TIMED_OUT, Session:16/binary>>.
 -spec incarnation(label(), non_neg_integer()) -> iodata().
 incarnation(Label, Incarnation) -> <<?INCARNATION, Label:32, Incarnation:64>>.
 
+%% @doc Tells the neighbour that was dialled where the sender can be dialled: at that port.
+-spec listening(inet:port_number()) -> iodata().
+listening(Port) -> <<?LISTENING, Port:16>>.
+
 -spec decode(binary()) -> packet().
 decode(<<?DATA, Label:32, Sequence:64, Kind, Payload/binary>> = Packet) ->
     case Kind of
@@ -137,6 +143,7 @@ decode(<<?ACCEPT, Label:32, Received:64>>) -> {accept, Label, Received};
 decode(<<?CLOSE, Label:32, Reason>>) -> {close, Label, reason(Reason)};
 decode(<<?TIMED_OUT, Session:16/binary>>) -> {timed_out, Session};
 decode(<<?INCARNATION, Label:32, Incarnation:64>>) -> {incarnation, Label, Incarnation};
+decode(<<?LISTENING, Port:16>>) when Port > 0 -> {listening, Port};
 decode(<<?GOODBYE>>) -> goodbye;
 decode(<<>>) -> empty;
 decode(Packet) -> {unknown, Packet}.

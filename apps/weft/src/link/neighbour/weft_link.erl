@@ -185,6 +185,8 @@ packet({control, Core, Payload}, _Raw, Lane, #link{cores = Cores0} = Link) ->
         {ok, Cores} -> Link#link{cores = Cores};
         malformed -> violated(weft_lane:socket(Lane), bad_control_message, Link)
     end;
+packet({listening, Port}, _Raw, _Lane, #link{dial = Dial} = Link) ->
+    Link#link{dial = weft_link_dial:listening(Port, Dial)};
 packet(goodbye, _Raw, _Lane, Link) ->
     publish(lose_all(gone, told(died, Link#link{last_error = peer_stopped})));
 packet(empty, _Raw, _Lane, Link) ->
@@ -244,6 +246,7 @@ add_lane(Socket, LaneKey, Peer, UntilMore, Address,
     _ = WasUp orelse weft_link_cores:link_up(Lane, Link#link.cores),
     _ = WasUp orelse weft_link_distribution:at_once(Key, Link#link.peer, Link#link.cores),
     ok = weft_lane_ping:send(Lane),
+    _ = IsFirst andalso weft_link_dial:tell_port(Peer, Lane),
     need(Link#link{above = Handler:lane_up(Lane, Link#link.above)}).
 
 agreed(IsAgreed, #link{cores = Cores, demand = Demand} = Link) ->
@@ -386,7 +389,7 @@ dialled({error, simultaneous}, link, Link) ->
     pause(?HEAD_START_MS, Link);
 dialled({error, Reason}, link,
         #link{dial = Dial0, last_error = Before, peer = Peer, handler = Handler} = Link0) ->
-    Dial = weft_link_dial:failed(Reason, Dial0),
+    Dial = weft_link_dial:failed(Reason, now_ms(), Dial0),
     Link = concluded(weft_link_peer:not_dialled(Reason, Before, weft_link_dial:is_gone(Dial), Peer),
                      Link0#link{dial = Dial, last_error = Reason}),
     case is_up(Link) of

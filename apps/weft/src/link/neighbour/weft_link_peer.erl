@@ -5,8 +5,8 @@
 %% That a link is down proves nothing. A node has
 %% <ul>
 %% <li>`restarted' if another incarnation of it answers;</li>
-%% <li>`died' if twice epmd does not know its name and its port refuses
-%% (`weft_link_dial:is_gone/1');</li>
+%% <li>`died' if twice epmd does not know its name and its port refuses, or, where no port of it is
+%% known, epmd has not known it for some time (`weft_link_dial:is_gone/1');</li>
 %% <li>`departed' if it cannot be dialled, its host has closed the link, and it does not come
 %% back. A node that lives on comes back at once, so until then it `may_have_departed'. A node whose
 %% name cannot be resolved here, whose host cannot be reached, or of which no port is known, cannot
