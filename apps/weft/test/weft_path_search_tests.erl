@@ -40,6 +40,48 @@ an_attempt_without_an_answer_is_dropped_and_another_one_made_test() ->
         ?SEARCH:handle({opening, link, 1}, first()),
     ?assertMatch({ok, _, [{drop, link, 1}, {find_link, open}]}, ?SEARCH:handle(Timer, Waiting)).
 
+%% The path is lost again and again. The first time, attempts without an answer are made until one
+%% has the time of a round trip, which takes a multiple of that. From then on it is known.
+however_long_the_round_trip_is_a_path_is_found_test() ->
+    [begin
+         {FirstMs, Known} = looked_for(TripMs, first()),
+         ?assert(FirstMs =< 3 * TripMs + 2 * ?OPEN_TIMEOUT_MS),
+         ?assertMatch({TripMs, _}, looked_for(TripMs, lost(Known))),
+         {_, Again} = looked_for(TripMs, lost(Known)),
+         ?assertMatch({TripMs, _}, looked_for(TripMs, lost(Again)))
+     end || TripMs <- lists:seq(1, 20000, 97)].
+
+%% A long wait is for a long way: where a path is found at once, the next attempt does not wait.
+a_shorter_round_trip_is_noticed_test() ->
+    {_, Far} = looked_for(10000, first()),
+    {10, Near} = looked_for(10, lost(Far)),
+    ?assertMatch({ok, _, [{after_ms, ?OPEN_TIMEOUT_MS, _}]},
+                 ?SEARCH:handle({opening, link, 1}, lost(Near))).
+
+%% Nobody answers at all.
+the_time_for_an_answer_is_bounded_test() ->
+    {Waits, _} = lists:mapfoldl(fun(Label, Search) ->
+                                        {ok, Waiting, [{after_ms, Ms, Timer}]} =
+                                            ?SEARCH:handle({opening, link, Label}, Search),
+                                        {ok, Asked, _} = ?SEARCH:handle(Timer, Waiting),
+                                        {Ms, Asked}
+                                end, lost(), [1, 3, 5, 7, 9, 11]),
+    ?assertEqual([3000, 3000, 6000, 12000, 24000, 24000], Waits).
+
+%% How long it takes until an attempt is answered before it is given up, which began with 0.
+looked_for(TripMs, Search) -> looked_for(0, 1, TripMs, Search).
+
+looked_for(NowMs, Attempt, TripMs, Search) when Attempt =< 10 ->
+    {ok, Waiting, [{after_ms, Ms, Timer}]} = ?SEARCH:handle({opening, link, Attempt}, Search),
+    case Ms > TripMs of
+        true ->
+            {NowMs + TripMs, found(1000 * (NowMs + TripMs), Waiting)};
+        false ->
+            {ok, Asked, [{drop, link, Attempt}, {find_link, open}]} =
+                ?SEARCH:handle(Timer, Waiting),
+            looked_for(NowMs + Ms, Attempt + 1, TripMs, Asked)
+    end.
+
 only_the_last_timer_counts_test() ->
     {ok, Opened, [_, _, {after_ms, _, Earlier}]} =
         ?SEARCH:handle({link, open, {ok, link, true}}, first()),
@@ -152,6 +194,12 @@ who_has_left_may_return_within_the_same_search_test() ->
     ?assertEqual([true, false, false],
                  [?SEARCH:is_lost_since(7, Search)
                   || Search <- [Lost, found(Lost), ?SEARCH:lost(8, found(Lost))]]).
+
+%% It ended with the time of the last search.
+a_search_of_an_earlier_version_goes_on_test() ->
+    Now = lost(),
+    Before = list_to_tuple(lists:sublist(tuple_to_list(Now), 9)),
+    ?assertEqual([Now, Now], [?SEARCH:code_change(Search) || Search <- [Before, Now]]).
 
 %% --- whatever happens -------------------------------------------------------------------------
 

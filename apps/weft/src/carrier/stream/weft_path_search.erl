@@ -10,7 +10,9 @@
 %% end finds the link that leads to the peer now, and has it open a circuit; the link says under
 %% which label it does so. Then the peer accepts (`found/3'), somebody refuses (`failed/4'), or
 %% nobody answers. After a refusal there is a pause, each time twice as long. Without an answer the
-%% attempt is dropped and the next one made.
+%% attempt is dropped and the next one made. The second one has the same time, as an answer may be
+%% lost or late for once; those after it have more and more: the round trip may be longer. What was
+%% enough is remembered, until it is much too long.
 %%
 %% Somebody waits for the first path. So that search ends as soon as an attempt fails for a reason
 %% that will not pass, and its owner is told. The search after a path was lost (`lost/2', `again/3')
@@ -31,11 +33,14 @@
 -module(weft_path_search).
 
 -export([new/1, first/2, stop/1, handle/2, concerns/3, failed/4, found/3, lost/2, again/3,
-         await_return/2, is_lost_since/2, last_ms/1, restored/1, route_timeout_ms/0]).
+         await_return/2, is_lost_since/2, last_ms/1, restored/1, route_timeout_ms/0,
+         code_change/1]).
 -export_type([search/0, event/0, effect/0, limits/0]).
 
-%% An opened path that is not answered in this time is given up for another try.
--define(OPEN_TIMEOUT_MS, 3000).
+%% An opened path that is not answered in this time is given up for another try: at first, and at
+%% last. Two of the longest, and all before them, are about as long as the kernel's ticks wait.
+-define(OPEN_MIN_MS, 3000).
+-define(OPEN_MAX_MS, 24000).
 %% A first search goes on for so long while there is no route.
 -define(ROUTE_TIMEOUT_MS, 1500).
 %% A peer that has left one neighbour is back over another one by then.
@@ -88,7 +93,10 @@
                  last_token = 0 :: non_neg_integer(),
                  retry :: token() | undefined,
                  give_up :: token() | undefined,
-                 last_ms :: non_neg_integer() | undefined}).
+                 last_ms :: non_neg_integer() | undefined,
+                 %% How long an attempt waits for an answer, and has one done so in vain?
+                 open_ms = ?OPEN_MIN_MS :: pos_integer(),
+                 is_repeated = false :: boolean()}).
 -opaque search() :: #search{}.
 
 %% --- begin and end ----------------------------------------------------------------------------
@@ -116,21 +124,27 @@ handle({link, open, {error, Reason}}, Search) ->
     ok(no_link(Reason, Search));
 handle({link, {move, Link}, {ok, Link, true}}, Search) ->
     ok(ask(Search));
-handle({opening, Link, Label}, Search) ->
-    ok(retry_after(?OPEN_TIMEOUT_MS, Search#search{attempt = {Link, Label}}));
+handle({opening, Link, Label}, #search{open_ms = OpenMs} = Search) ->
+    ok(retry_after(OpenMs, Search#search{attempt = {Link, Label}}));
 handle({available, Link}, #search{asks = true, stage = {found, Other}} = Search)
   when Other =/= Link ->
     {ok, Search, [{find_link, {move, Link}}]};
 handle({retry, _Token}, #search{stage = {found, _}} = Search) ->
     {ok, Search, []};
 handle({retry, Token}, #search{retry = Token} = Search) ->
-    ok(ask(Search#search{retry = undefined}));
+    ok(ask(unanswered(Search#search{retry = undefined})));
 handle({give_up, Token}, #search{give_up = Token} = Search) ->
     {ended, Search, []};
 handle(_Event, Search) ->
     {ok, Search, []}.
 
 ok({Search, Effects}) -> {ok, Search, Effects}.
+
+%% After a pause there is no attempt.
+unanswered(#search{attempt = undefined} = Search) -> Search;
+unanswered(#search{is_repeated = false} = Search) -> Search#search{is_repeated = true};
+unanswered(#search{open_ms = OpenMs} = Search) ->
+    Search#search{open_ms = min(?OPEN_MAX_MS, 2 * OpenMs)}.
 
 %% Instead of an attempt that is under way.
 ask(#search{asks = false} = Search) ->
@@ -153,7 +167,7 @@ open(Link, IsUp, #search{stage = Stage} = Search0) ->
 %% A link that is down opens when it comes up; by then the router may know a way around.
 wait(false, #search{stage = {found, _}} = Search) -> pause(Search);
 wait(false, #search{stage = {lost, _}} = Search) -> pause(Search);
-wait(_IsUp, Search) -> retry_after(?OPEN_TIMEOUT_MS, Search).
+wait(_IsUp, #search{open_ms = OpenMs} = Search) -> retry_after(OpenMs, Search).
 
 %% As for a refused path, if nobody can be told yet.
 no_link(Reason, #search{stage = {first, _}} = Search) ->
@@ -209,11 +223,19 @@ is_passing(_, _, _) -> false.
 found(Link, NowUs, #search{asks = Asks, stage = Stage, last_ms = LastMs} = Search) ->
     {Search#search{stage = {found, Link}, attempt = undefined, backoff_ms = ?BACKOFF_MIN_MS,
                    retry = undefined, give_up = undefined,
+                   open_ms = enough_ms(NowUs, Search), is_repeated = false,
                    last_ms = case Stage of
                                  {lost, SinceUs} -> (NowUs - SinceUs) div 1000;
                                  _ -> LastMs
                              end},
      [find_direct || Asks]}.
+
+%% If there were earlier attempts without an answer, they took as long as the last one had.
+enough_ms(NowUs, #search{stage = {Looking, SinceUs}, open_ms = OpenMs})
+  when Looking =:= first; Looking =:= lost ->
+    min(OpenMs, max(?OPEN_MIN_MS, 2 * ((NowUs - SinceUs) div 1000)));
+enough_ms(_NowUs, #search{open_ms = OpenMs}) ->
+    OpenMs.
 
 %% --- a path was lost --------------------------------------------------------------------------
 
@@ -270,3 +292,11 @@ restored(#{asks := Asks, stage := Stage, attempt := Attempt, backoff_ms := Backo
            last_token := Last, retry := Retry, give_up := GiveUp, last_ms := LastMs}) ->
     #search{asks = Asks, stage = Stage, attempt = Attempt, backoff_ms = BackoffMs,
             last_token = Last, retry = Retry, give_up = GiveUp, last_ms = LastMs}.
+
+%% @doc The state as this version keeps it. Before, each attempt had the same time.
+-spec code_change(search() | Before :: tuple()) -> search().
+code_change(#search{} = Search) ->
+    Search;
+code_change({search, Asks, Stage, Attempt, BackoffMs, LastToken, Retry, GiveUp, LastMs}) ->
+    #search{asks = Asks, stage = Stage, attempt = Attempt, backoff_ms = BackoffMs,
+            last_token = LastToken, retry = Retry, give_up = GiveUp, last_ms = LastMs}.

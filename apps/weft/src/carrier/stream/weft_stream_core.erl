@@ -384,8 +384,9 @@ info(#stream{path = Path, out = Out} = Stream) ->
 
 %% @doc The state as this version keeps it. Before, that of the search was a part of it.
 -spec code_change(state() | Before :: tuple()) -> state().
-code_change(#stream{out = Out, resend = Resend} = Stream) ->
+code_change(#stream{out = Out, resend = Resend, search = Search} = Stream) ->
     Stream#stream{out = weft_outbound_core:code_change(Out),
+                  search = weft_path_search:code_change(Search),
                   resend = weft_outbound_core:items(Resend)};
 code_change({stream, Role, Kind, Incarnation, Out, Path, Opening, Established, Connecting, FirstUs,
              Closed, Resend, Rest, RetryMs, LastToken, Retry, GiveUp, LostUs, Resumes, Repairs,
