@@ -7,6 +7,8 @@
 
 -define(SENDERS, 4).
 -define(SENDS, 50000).
+%% The lane that comes to rest when room is asked for, in the dictionary of the sender.
+-define(RESTS, rests).
 
 %% However many send at once: where there never is room nobody sends himself, all goes to the
 %% writer. (On TLS, which has none, such a send crashed the link or the session.)
@@ -56,6 +58,19 @@ the_first_use_of_a_lane_at_rest_is_told_test_() ->
              weft_lane:close(Lane)
      end || Room <- [0, 100]].
 
+%% The process of the link finds nothing to do just as another one asks for room, or before that one
+%% has given its packet to the writer.
+a_lane_that_comes_to_rest_while_it_is_used_is_not_left_so_test_() ->
+    [fun() ->
+             Lane = weft_lane:new({tunnel, ?MODULE, #{room => Room, tried => counters:new(1, [])}},
+                                  {<<>>, 0}, {weft_fault_table, lateness, ['peer@host']}),
+             undefined = put(?RESTS, Lane),
+             _ = weft_lane:send(Lane, <<>>, 6),
+             Lane = erase(?RESTS),
+             ?assertEqual(1, told(Lane)),
+             weft_lane:close(Lane)
+     end || Room <- [0, 100]].
+
 %% Nor do answers wake it up, unless the socket does not take them.
 answers_leave_a_lane_at_rest_test() ->
     Lane = weft_lane:new({tunnel, ?MODULE, #{room => 100, tried => counters:new(1, [])}},
@@ -75,7 +90,9 @@ told(Lane) ->
     Socket = weft_lane:socket(Lane),
     receive {weft_lane, used, Socket} -> 1 + told(Lane) after 0 -> 0 end.
 
-room(#{room := Room}) -> {ok, Room}.
+room(#{room := Room}) ->
+    _ = [weft_lane:rest(Lane) || Lane <- [get(?RESTS)], Lane =/= undefined],
+    {ok, Room}.
 
 try_send(#{tried := Tried}, _Packet) -> counters:add(Tried, 1, 1).
 

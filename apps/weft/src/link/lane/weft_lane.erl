@@ -69,28 +69,30 @@ send(#lane{socket = Socket, queued = Queued} = Lane, Packet, Bytes, Notify) ->
 %% step: between two steps another process might use the same room.
 has_room(Bytes, #lane{socket = Socket, queued = Queued} = Lane) ->
     atomics:add_get(Queued, ?ROOM, -Bytes) >= 0
-        orelse asked_room(Bytes, woken(Lane), weft_transport:room(Socket)).
+        orelse asked_room(Bytes, Lane, weft_transport:room(Socket)).
 
-asked_room(Bytes, Queued, {ok, Room}) ->
-    atomics:put(Queued, ?ROOM, max(0, Room - Bytes)),
+asked_room(Bytes, Lane, {ok, Room}) ->
+    ok = know_room(max(0, Room - Bytes), Lane),
     Room >= Bytes;
 %% The send will report it.
-asked_room(_Bytes, _Queued, {error, closed}) ->
+asked_room(_Bytes, Lane, {error, closed}) ->
+    ok = know_room(0, Lane),
     true.
 
-%% Returns the counters.
-woken(#lane{writer = Writer, queued = Queued} = Lane) ->
-    _ = is_at_rest(Lane) andalso begin
-            atomics:put(Queued, ?ROOM, 0),
-            weft_lane_writer:woken(Writer)
-        end,
-    Queued.
+%% The lane may have come to rest after this process began to send: who takes the mark away tells.
+know_room(Room, #lane{writer = Writer, queued = Queued}) ->
+    case atomics:exchange(Queued, ?ROOM, Room) of
+        AtRest when AtRest < ?AT_REST div 2 -> weft_lane_writer:woken(Writer);
+        _Before -> ok
+    end.
 
-enqueue(#lane{writer = Writer} = Lane, Packet, Bytes, Notify) ->
-    Queued = woken(Lane),
+%% A lane that comes to rest meanwhile is seen here, or the packet is seen by `rest/1' and what its
+%% caller looks at.
+enqueue(#lane{writer = Writer, queued = Queued} = Lane, Packet, Bytes, Notify) ->
     From = case Notify of notify -> self(); undefined -> undefined end,
     atomics:add(Queued, ?WAITING, Bytes + 1),
     ok = weft_lane_writer:write(Writer, From, Packet, Bytes),
+    _ = is_at_rest(Lane) andalso know_room(0, Lane),
     queued.
 
 %% @doc The lane is at rest from now on, unless something is being sent at this moment.
