@@ -7,6 +7,7 @@
 
 -define(SENDERS, 4).
 -define(SENDS, 50000).
+-define(KILLED, 1000).
 %% The lane that comes to rest when room is asked for, in the dictionary of the sender.
 -define(RESTS, rests).
 
@@ -33,6 +34,73 @@ send_when_idle(Lane, Left) ->
     case weft_lane:queued_bytes(Lane) of
         0 -> queued = weft_lane:send(Lane, <<"packet">>, 6), send_when_idle(Lane, Left - 1);
         _ -> erlang:yield(), send_when_idle(Lane, Left)
+    end.
+
+%% Whenever that happens. A lane that counts more than its writer has is busy, and not at rest.
+senders_that_are_killed_leave_no_lane_busy_test_() ->
+    {timeout, 60,
+     fun() ->
+             Lane = weft_lane:new({tunnel, ?MODULE, #{room => 0, tried => counters:new(1, [])}},
+                                  {<<>>, 0}, {weft_fault_table, lateness, ['peer@host']}),
+             lists:foreach(fun(_) -> killed(spawn_monitor(fun() -> send_for_ever(Lane) end), Lane)
+                           end, lists:seq(1, ?KILLED)),
+             %% Looks of several minutes, in which nothing else comes.
+             ?assertEqual(0, settled_bytes(Lane, 500)),
+             weft_lane:close(Lane)
+     end}.
+
+%% The order of messages of several processes is not the order in which they were sent.
+settled_bytes(Lane, Times) ->
+    case weft_lane:queued_bytes(Lane) of
+        Bytes when Bytes =:= 0; Times =:= 0 -> Bytes;
+        _ -> ok = weft_lane:settle(-Times * 30000, Lane),
+             receive after 10 -> settled_bytes(Lane, Times - 1) end % pacing: asks again
+    end.
+
+send_for_ever(Lane) ->
+    queued = weft_lane:send(Lane, <<"packet">>, 6),
+    send_for_ever(Lane).
+
+%% Once it has sent something. A process that runs ends where it is scheduled out.
+killed({Sender, Monitor}, Lane) ->
+    ok = await_queued(Lane),
+    exit(Sender, kill),
+    receive {'DOWN', Monitor, process, Sender, killed} -> ok end,
+    _ = sys:get_state(weft_lane:writer(Lane)),
+    ok.
+
+await_queued(Lane) ->
+    case weft_lane:queued_bytes(Lane) of
+        0 -> erlang:yield(), await_queued(Lane);
+        _ -> ok
+    end.
+
+%% It has counted its packet, and stands still before it can send it.
+a_sender_that_is_slow_is_not_forgotten_test() ->
+    Waiting = {Counters, Index} = {atomics:new(1, []), 1},
+    Socket = {tunnel, ?MODULE, #{room => 0, tried => counters:new(1, [])}},
+    {ok, Writer} = weft_lane_writer:start_link(Socket, {weft_fault_table, lateness, ['peer@host']},
+                                               Waiting),
+    Looks = fun(AtMs) ->
+                    [begin
+                         ok = weft_lane_writer:settle(NowMs, Writer),
+                         ok = await_idle(Writer),
+                         atomics:get(Counters, Index)
+                     end || NowMs <- AtMs]
+            end,
+    ok = atomics:add(Counters, Index, 7),
+    ?assertEqual([7, 7, 7, 0], Looks([0, 1, 59999, 60000])),
+    ok = weft_lane_writer:write(Writer, self(), <<"packet">>, 6),
+    receive {weft_lane, ready, Socket} -> ok end,
+    ?assertEqual([-7, -7, 0], Looks([0, 60000, 60001])),
+    unlink(Writer),
+    exit(Writer, kill).
+
+%% A message that asked for it would wait while the writer looks.
+await_idle(Writer) ->
+    case process_info(Writer, [message_queue_len, status]) of
+        [{message_queue_len, 0}, {status, waiting}] -> ok;
+        _ -> erlang:yield(), await_idle(Writer)
     end.
 
 %% Room that is known is used up, then asked for again.

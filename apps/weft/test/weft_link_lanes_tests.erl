@@ -88,6 +88,22 @@ lanes_rest_until_one_is_used_test() ->
     ?assertMatch({[], [Lane], false, _},
                  ?LANES:check(erlang:monotonic_time(millisecond) + 2000, Lanes)).
 
+%% As a sender leaves it that was killed before the writer had its packet.
+a_lane_on_which_nothing_waits_is_not_busy_for_ever_test() ->
+    Lane = lane({<<>>, 0}),
+    Lanes = add([Lane], dialer, #{}),
+    ok = atomics:add(element(tuple_size(Lane), Lane), 1, 7),
+    ?assertEqual(7, weft_lane:queued_bytes(Lane)),
+    ok = checked_until_free(Lane, erlang:monotonic_time(millisecond), Lanes, 500).
+
+checked_until_free(Lane, NowMs, Lanes, Times) when Times > 0 ->
+    case weft_lane:queued_bytes(Lane) of
+        0 -> ok;
+        7 -> _ = ?LANES:check(NowMs, Lanes),
+             receive after 1 -> ok end, % pacing: asks again
+             checked_until_free(Lane, NowMs + 10000, Lanes, Times - 1)
+    end.
+
 %% With TLS all that is sent is sent by the writer, and on other lanes what finds them busy.
 a_goodbye_is_out_before_the_lane_is_closed_test() ->
     put(room, 0),

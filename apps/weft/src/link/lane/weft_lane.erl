@@ -9,13 +9,15 @@
 %% acks) are bounded by credit and by `queued_bytes/1'. No sender ever waits.
 %%
 %% Packets of one process keep their order: while one waits in the writer, later ones queue behind.
+%% A sender that is killed after it has counted its packet, and before the writer has it, leaves the
+%% lane busy. The owner of the lane has this put right (`settle/2').
 %%
 %% A lane may be at rest: the process that made it does not watch it then. With the first packet
 %% that is sent on it that process gets {weft_lane, used, Socket}, but not with `answer/3'.
 -module(weft_lane).
 
 -export([new/3, send/3, send/4, queued_bytes/1, socket/1, writer/1, key/1, class/1, index/1]).
--export([rest/1, answer/3, answers/1, close/1, abort/1]).
+-export([rest/1, answer/3, answers/1, settle/2, close/1, abort/1]).
 -export_type([lane/0, key/0]).
 
 %% On the way of each message: not calls.
@@ -124,9 +126,19 @@ answers(#lane{queued = Queued} = Lane) ->
         false -> 0
     end.
 
-%% @doc Bytes that wait in the writer.
--spec queued_bytes(lane()) -> non_neg_integer().
+%% @doc Bytes that wait in the writer. (For a moment less than none, if its sender was taken for
+%% killed, and was only slow.)
+-spec queued_bytes(lane()) -> integer().
 queued_bytes(#lane{queued = Queued}) -> atomics:get(Queued, ?WAITING).
+
+%% @doc To be called at intervals, by one process: if bytes wait that the writer never gets, they do
+%% not count any more after a minute.
+-spec settle(NowMs :: integer(), lane()) -> ok.
+settle(NowMs, #lane{writer = Writer} = Lane) ->
+    case queued_bytes(Lane) of
+        0 -> ok;
+        _ -> weft_lane_writer:settle(NowMs, Writer)
+    end.
 
 -spec socket(lane()) -> weft_transport:socket().
 socket(#lane{socket = Socket}) -> Socket.

@@ -10,7 +10,7 @@
 -module(weft_lane_writer).
 -behaviour(gen_server).
 
--export([start_link/3, write/4, woken/1, look_again/1]).
+-export([start_link/3, write/4, woken/1, settle/2, look_again/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 -export_type([waiting/0, lateness/0, late_by/0]).
 
@@ -19,6 +19,12 @@
 -define(LATE_BYTES, 4194304).
 %% The time that TCP takes to repeat a packet that was lost.
 -define(REPEAT_MS, 200).
+
+%% For so long, and so often in a row, bytes must have been counted that are not here, before they
+%% are taken for those of a sender that was killed. One that waits for its turn beside ten thousands
+%% of processes is there earlier; after a stop of the whole node time alone proves nothing.
+-define(SETTLE_MS, 60000).
+-define(SETTLE_TIMES, 3).
 
 %% What packets have to wait for: a random time, and with this percentage a repetition.
 -type lateness() :: none | stopped
@@ -41,7 +47,10 @@
                                                     Bytes :: non_neg_integer(),
                                                     under_way | {waits, pid() | undefined}}),
                  held_bytes = 0 :: non_neg_integer(),
-                 last_due_us = undefined :: integer() | undefined}).
+                 last_due_us = undefined :: integer() | undefined,
+                 %% What was counted and is not here, at the least, how often in a row, since when.
+                 missing = none :: none | {Bytes :: integer(), Times :: pos_integer(),
+                                           SinceMs :: integer()}}).
 
 %% @doc Starts the writer of a connected socket, linked to the caller.
 -spec start_link(weft_transport:socket(), late_by(), waiting()) -> {ok, pid()}.
@@ -61,6 +70,12 @@ write(Writer, From, Packet, Bytes) ->
 -spec woken(pid()) -> ok.
 woken(Writer) ->
     Writer ! woken,
+    ok.
+
+%% @doc Compares what is counted as waiting with what is here.
+-spec settle(NowMs :: integer(), pid()) -> ok.
+settle(NowMs, Writer) ->
+    Writer ! {settle, NowMs},
     ok.
 
 %% @doc Makes the writers that Owner started ask again how late they are.
@@ -100,13 +115,18 @@ handle_info(woken, #writer{socket = Socket} = Writer) ->
     [Owner | _] = get('$ancestors'),
     Owner ! {weft_lane, used, Socket},
     next(Writer);
+handle_info({settle, NowMs}, Writer) ->
+    next(settled(NowMs, Writer));
 handle_info(timeout, Writer) ->
     next(Writer);
 handle_info(Message, Writer) ->
     ok = weft_stray:message(Message),
     next(Writer).
 
-%% @private Before, this field was the peer, and its faults were asked for.
+%% @private Before, a state did not have what is missing. Before that, one field was the peer, and
+%% its faults were asked for.
+code_change(Version, Before, Extra) when tuple_size(Before) =:= 9 ->
+    code_change(Version, erlang:append_element(Before, none), Extra);
 code_change(_Version, #writer{late_by = Peer} = Writer, _Extra) when is_atom(Peer) ->
     {ok, Writer#writer{late_by = {weft_fault_table, lateness, [Peer]}}};
 code_change(_Version, Writer, _Extra) ->
@@ -116,6 +136,34 @@ taken(From, Bytes, #writer{socket = Socket, waiting = Waiting}) ->
     count(-(Bytes + 1), Waiting),
     _ = is_pid(From) andalso (From ! {weft_lane, ready, Socket}),
     ok.
+
+%% While messages wait, what is counted may be theirs. A late lane holds packets that count.
+settled(_NowMs, #writer{is_late = true} = Writer) ->
+    Writer#writer{missing = none};
+settled(NowMs, #writer{waiting = {Counters, Index} = Waiting, missing = Before} = Writer) ->
+    case process_info(self(), message_queue_len) of
+        {_, 0} ->
+            case missing(atomics:get(Counters, Index), NowMs, Before) of
+                {Bytes, Times, SinceMs}
+                  when Times >= ?SETTLE_TIMES, NowMs - SinceMs >= ?SETTLE_MS ->
+                    count(-Bytes, Waiting),
+                    Writer#writer{missing = none};
+                Missing ->
+                    Writer#writer{missing = Missing}
+            end;
+        _ ->
+            Writer
+    end.
+
+%% A sender that was slow, and taken for killed, takes from the count what was put right before.
+missing(0, _NowMs, _Before) ->
+    none;
+missing(Bytes, _NowMs, {Least, Times, SinceMs}) when Bytes > 0, Least > 0 ->
+    {min(Bytes, Least), Times + 1, SinceMs};
+missing(Bytes, _NowMs, {Least, Times, SinceMs}) when Bytes < 0, Least < 0 ->
+    {max(Bytes, Least), Times + 1, SinceMs};
+missing(Bytes, NowMs, _Before) ->
+    {Bytes, 1, NowMs}.
 
 count(Bytes, {Counters, Index}) -> atomics:add(Counters, Index, Bytes).
 

@@ -96,6 +96,7 @@ check(NowMs, Lanes) ->
      maps:map(fun(_, {_, Row}) -> Row end, Checked)}.
 
 check(NowMs, Socket, #row{lane = Lane, packets = Packets, watch = Before} = Row, Limits) ->
+    ok = weft_lane:settle(NowMs, Lane),
     Watch0 = weft_lane_watch:answered(weft_lane:answers(Lane), Before),
     {What, Watch} = weft_lane_watch:check(NowMs, {Packets, weft_transport:sent_packets(Socket)},
                                           {Watch0, Limits}),
