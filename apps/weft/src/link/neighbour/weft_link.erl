@@ -17,7 +17,7 @@
          subscribe/3, unsubscribe/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
--import(weft_link_state, [publish/1, is_up/1, up/1, control_lane/1, incarnation/1]).
+-import(weft_link_state, [publish/1, is_up/1, up/1, control_lane/1, incarnation/1, above/1]).
 
 -include("weft_link_state.hrl").
 
@@ -371,8 +371,6 @@ missing(#link{key = Key, dial = Dial, peer = Peer, demand = Demand, lanes = Lane
     weft_link_peer:can_be_dialled(Key, Peer)
         andalso weft_link_demand:missing(Demand, InDoubt, above(Link), Peer, Lanes).
 
-above(#link{handler = Handler, above = Above}) -> {Handler, Above}.
-
 above_gets(Message, #link{handler = Handler, above = Above} = Link) ->
     Link#link{above = Handler:message(Message, Above)}.
 
@@ -413,20 +411,10 @@ keepalive(#link{lanes = Lanes0} = Link0) ->
     Link1 = lists:foldl(fun(Socket, Link) -> lose(Socket, timeout, Link) end,
                         Link0#link{lanes = Lanes}, Dead),
     lists:foreach(fun weft_lane_ping:send_unless_busy/1, ToPing),
-    Link2 = publish(need(release(NowMs, used(Link1)))),
-    Rests = MayRest andalso Link2#link.was_used =:= Link0#link.was_used andalso rests(Link2),
+    Link2 = publish(need(release(NowMs, weft_link_rest:used(Link1)))),
+    Rests = MayRest andalso Link2#link.was_used =:= Link0#link.was_used
+        andalso weft_link_rest:rests(Link2),
     idle(NowMs, Link2#link{check = weft_link_check:next(Rests, Link2#link.check)}).
-
-%% There is nothing to do, and what will change that is a message to this process.
-rests(#link{lanes = Lanes, peer = Peer, demand = Demand, cores = Cores} = Link) ->
-    is_up(Link) andalso weft_link_demand:is_steady(Demand, above(Link), Peer, Cores)
-        andalso weft_link_lanes:rest(Lanes).
-
-used(#link{key = Key, cores = Cores, demand = Demand, was_used = WasUsed} = Link) ->
-    IsUsed = is_up(Link) andalso weft_link_cores:is_used(Cores)
-        andalso weft_link_demand:is_wanted(Demand) andalso not weft_link_demand:is_parting(Demand),
-    ok = weft_link_distribution:at_tick(Key, WasUsed, IsUsed),
-    Link#link{was_used = IsUsed}.
 
 release(NowMs, #link{peer = Peer, demand = Demand} = Link0) ->
     case is_up(Link0) andalso map_get(role, Peer) =:= dialer

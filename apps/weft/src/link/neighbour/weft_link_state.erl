@@ -6,7 +6,8 @@
 %% others may act on. This module decides nothing.
 -module(weft_link_state).
 
--export([new/3, is_up/1, up/1, control_lane/1, incarnation/1, publish/1, published/1, info/1]).
+-export([new/3, is_up/1, up/1, control_lane/1, incarnation/1, above/1, publish/1, published/1,
+         info/1]).
 -export_type([link/0]).
 
 -include("weft_link_state.hrl").
@@ -41,6 +42,10 @@ control_lane(#link{key = Key, lanes = Lanes}) ->
 %% @doc Which run of the peer's node it is; only of a link that has a peer.
 -spec incarnation(link()) -> weft_link_cores:incarnation().
 incarnation(#link{peer = #{incarnation := Incarnation}}) -> Incarnation.
+
+%% @doc The handler above the link, with its state.
+-spec above(link()) -> {Handler :: module(), weft_link_handler:state()}.
+above(#link{handler = Handler, above = Above}) -> {Handler, Above}.
 
 %% @doc Writes to the table of links what any process may read.
 -spec publish(link()) -> link().
