@@ -13,6 +13,7 @@
 -define(PEER, 'weft_link_wanted_tests@127.0.0.1').
 -define(PORT, 4001).
 -define(TIMEOUT_MS, 10000).
+-define(NEVER_MS, 1000000000).
 
 link_test_() ->
     [{timeout, 60, fun() ->
@@ -22,10 +23,13 @@ link_test_() ->
      || Case <- [fun who_has_dialled_says_where_it_listens/1,
                  fun who_was_dialled_says_nothing/1,
                  fun a_peer_is_looked_for_where_it_listens/1,
-                 fun a_peer_that_does_not_listen_there_any_more_has_died/1]].
+                 fun a_peer_that_does_not_listen_there_any_more_has_died/1,
+                 fun who_claims_to_be_an_earlier_start_has_the_later_one_looked_at/1]].
 
 start() ->
     true = register(?MODULE, self()),
+    %% At multiples of that time the link would ping by itself.
+    ok = application:set_env(weft, keepalive_ms, ?NEVER_MS),
     ok = weft_identity:init(?PORT),
     ok = weft_link_table:new(),
     {ok, Link} = weft_link:start_link(?MODULE, ?PEER, [], none),
@@ -37,8 +41,13 @@ stop(Link) ->
     Monitor = monitor(process, Link),
     true = exit(Link, kill),
     receive {'DOWN', Monitor, process, Link, _} -> ok end,
+    ok = application:unset_env(weft, keepalive_ms),
     true = ets:delete(weft_links),
-    true = unregister(?MODULE).
+    true = unregister(?MODULE),
+    flushed().
+
+%% The next test may run in this process.
+flushed() -> receive _ -> flushed() after 0 -> ok end.
 
 who_has_dialled_says_where_it_listens(Link) ->
     Lane = attached(dialer, Link),
@@ -66,6 +75,18 @@ a_peer_that_does_not_listen_there_any_more_has_died(Link) ->
     ok = lost(Port, Link),
     receive {peer_ended, How} -> ?assertEqual(died, How) after ?TIMEOUT_MS -> error(not_told) end,
     ?assert(erlang:monotonic_time(millisecond) - LostMs < 3000).
+
+%% The clock was set back, and the host has no connection of the time before.
+who_claims_to_be_an_earlier_start_has_the_later_one_looked_at(Link) ->
+    Lane = attached(listener, Link),
+    {ping, _} = received(Lane),
+    Admitted = fun(Incarnation) -> weft_links:admit(atom_to_binary(?PEER), Incarnation, link) end,
+    ?assertEqual({superseded, <<>>}, Admitted(0)),
+    ?assertMatch({ping, _}, received(Lane)),
+    ok = inet:setopts(Lane, [{linger, {true, 0}}]),
+    ok = gen_tcp:close(Lane),
+    receive link_down -> ok after ?TIMEOUT_MS -> error(still_up) end,
+    ?assertMatch({ok, _Key}, Admitted(0)).
 
 %% The peer has dialled, says that it listens at that port, and loses the link.
 lost(Port, Link) ->
@@ -99,7 +120,7 @@ received(Lane) ->
 init(_Peer, _Name) -> above.
 lane_up(_Lane, above) -> ?MODULE ! lane_up, above.
 lane_down(_Lane, above) -> above.
-link_down(_Reason, above) -> above.
+link_down(_Reason, above) -> ?MODULE ! link_down, above.
 peer_ended(How, ?PEER, 1) -> ?MODULE ! {peer_ended, How}, ok.
 dial_failed(_Reason, above) -> above.
 packet(_Packet, _Raw, _Lane, above) -> above.

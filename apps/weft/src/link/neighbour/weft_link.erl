@@ -13,7 +13,7 @@
 -module(weft_link).
 -behaviour(gen_server).
 
--export([start_link/4, attach/4, want/2, agree/2, admitting/2, break/1, retry/1, hurry/1,
+-export([start_link/4, attach/4, want/2, agree/2, admitting/2, break/1, doubt/1, retry/1, hurry/1,
          subscribe/3, unsubscribe/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -64,6 +64,11 @@ admitting(Link, Admitting) -> gen_server:cast(Link, {admitting, Admitting}).
 -spec break(pid()) -> ok.
 break(Link) -> gen_server:cast(Link, break).
 
+%% @doc Somebody claims to be the peer in an earlier incarnation. If it is, after a restart at which
+%% its clock was set back, its host answers a ping on the lanes of the other one by a reset.
+-spec doubt(pid()) -> ok.
+doubt(Link) -> gen_server:cast(Link, doubt).
+
 -spec retry(pid()) -> ok.
 retry(Link) -> gen_server:cast(Link, retry).
 
@@ -106,6 +111,9 @@ cast({agree, false}, #link{demand = Demand} = Link) ->
 cast({admitting, Admitting}, #link{cores = Cores} = Link) ->
     cores_changed(weft_link_cores:admitting(Admitting, up(Link), Cores), Link);
 cast(break, Link) -> publish(lose_all(broken, Link#link{last_error = broken}));
+cast(doubt, #link{lanes = Lanes} = Link) ->
+    lists:foreach(fun weft_lane_ping:send_unless_busy/1, weft_link_lanes:all(Lanes)),
+    Link;
 cast(retry, #link{dial = Dial} = Link) ->
     need(Link#link{dial = weft_link_dial:retry_at_once(Dial)});
 cast(hurry, Link) -> need(cancel_pause(Link));

@@ -9,7 +9,9 @@
 %% the first one. A peer that has lost the link so soon dials again. That both were answered before
 %% either node knew of the other's call is seen when they are done (`weft_link_welcome').
 %% Of two nodes with one name the one that was started later is preferred, as long as its link is
-%% up. A further lane is for a link that is up, and proved by the token of that link.
+%% up; that is looked at then (`weft_link:doubt/1'), because a node may have started again with a
+%% clock that was set back. A further lane is for a link that is up, and proved by the token of that
+%% link.
 -module(weft_link_admission).
 
 -export([decide/3]).

@@ -255,7 +255,15 @@ admit(Name, Incarnation, Purpose) ->
     case weft_link_admission:decide(Claim, published(Node), Own) of
         {ok, cookie} -> {ok, cookie(Node)};
         {ok, {token, Token}} -> {ok, Token};
+        superseded -> ok = doubt(Node), {superseded, <<>>};
         Refused -> {Refused, <<>>}
+    end.
+
+%% What is claimed is not proved yet.
+doubt(Node) ->
+    case lookup(Node) of
+        {ok, Pid} -> weft_link:doubt(Pid);
+        error -> ok
     end.
 
 published(undefined) -> undefined;
