@@ -18,6 +18,7 @@
          killed_peer_is_down_at_once/1, restarted_peer_never_resumes/1,
          cut_beyond_the_timeout_is_one_nodedown/1, stopped_peer_comes_back/1,
          circuit_survives_gateways/1, epmd_restart_is_no_nodedown/1,
+         who_was_dialled_looks_where_its_peer_listens/1,
          epmd_that_stands_still_is_no_nodedown/1, only_one_of_two_can_call/1,
          idle_link_is_closed/1]).
 
@@ -32,6 +33,7 @@ all() ->
      killed_peer_is_down_at_once, restarted_peer_never_resumes,
      cut_beyond_the_timeout_is_one_nodedown, stopped_peer_comes_back,
      circuit_survives_gateways, epmd_restart_is_no_nodedown,
+     who_was_dialled_looks_where_its_peer_listens,
      epmd_that_stands_still_is_no_nodedown, only_one_of_two_can_call, idle_link_is_closed].
 
 %% On one pair of nodes. The last one ends `rex' there.
@@ -268,6 +270,23 @@ stopped_peer_comes_back(Config) ->
 %% A new epmd has to be told the names again; until then nobody may be taken for dead.
 epmd_restart_is_no_nodedown(Config) ->
     without_epmd(Config, fun(Epmd) -> weft_test_nodes:restart_epmd(Epmd) end).
+
+%% A has dialled, so B has never asked epmd for it. A stands still: it dials late, and does not
+%% register again meanwhile.
+who_was_dialled_looks_where_its_peer_listens(Config) ->
+    [A, B] = Nodes = pair(Config, []),
+    connect(A, B),
+    ?assertMatch({_, #{dialled_us := _}}, call(A, weft_link_table, read, [name(B)])),
+    begin_watching(Nodes),
+    #{epmd := Epmd} = ?config(place, Config),
+    ok = weft_test_nodes:pause(A),
+    ok = weft_test_nodes:restart_epmd(Epmd),
+    1 = call(B, ?T, kill_lanes, [name(A), rst, all]),
+    pause_ms(1500),
+    ok = weft_test_nodes:continue(A),
+    weft_test_nodes:until(fun() -> resumes(A, B) =:= 1 andalso resumes(B, A) =:= 1 end),
+    [?assertEqual([], bad_signals(N)) || N <- Nodes],
+    ok.
 
 %% It takes connections, and never answers.
 epmd_that_stands_still_is_no_nodedown(Config) ->
