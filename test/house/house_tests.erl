@@ -168,6 +168,19 @@ listed(Said, _Rooms) ->
     [_, List] = string:split(Said, ": ", trailing),
     string:lexemes(List, ", \n").
 
+the_architecture_lists_applications_after_those_that_they_need_test() ->
+    Needs = maps:from_list([{App, proplists:get_value(applications, Keys)}
+                            || File <- filelib:wildcard("{apps,examples}/*/src/*.app.src"),
+                               {ok, [{application, App, Keys}]} <- [file:consult(File)]]),
+    {ok, Text} = file:read_file("ARCHITECTURE.md"),
+    {match, Names} = re:run(Text, "^(?:apps|examples)/(\\w+) ",
+                            [global, multiline, {capture, all_but_first, list}]),
+    Listed = [weft | [list_to_atom(Name) || [Name] <- Names]],
+    ?assertEqual(lists:sort(maps:keys(Needs)), lists:sort(Listed)),
+    Later = fun(App) -> tl(lists:dropwhile(fun(Other) -> Other =/= App end, Listed)) end,
+    ?assertEqual([], [{App, needs, Needed} || App <- Listed, Needed <- map_get(App, Needs),
+                                              lists:member(Needed, Later(App))]).
+
 the_library_needs_nothing_but_otp_test() ->
     ?assertMatch([#{rule := application, subject := "weft"}],
                  house_layers:check(#{modules => #{}, apps => #{weft => {"f", [kernel, proper]}}},
