@@ -2,8 +2,8 @@
 %% @doc A gateway in the simulator: links (`weft_sim_switches') over simulated lanes
 %% (`weft_sim_lane_core'), between which circuits pass.
 %%
-%% What is done with labels and packets is the carrier's own `weft_switch_core'. No session ends
-%% here, so nobody is told anything.
+%% What is done with labels and packets is the carrier's own: `weft_switch_core', and
+%% `weft_switch_gateway' for circuits that pass. No session ends here, so nobody is told anything.
 -module(weft_sim_gateway_core).
 -behaviour(weft_core).
 
