@@ -7,7 +7,7 @@
 %%   house_shape   how long a clause may be                      (tokens)
 %%   house_purity  what a `*_core' must not reach                (compiled code)
 %%   house_layers  who may call whom                             (compiled code, .app.src)
-%%   house_circles no module needs itself by way of others       (compiled code)
+%%   house_circles no circular dependencies between modules      (compiled code)
 %%   house_spec    what must have a -spec                        (compiled code)
 %%   house_folders how large a folder is, and its README         (names of files, READMEs)
 %%   house_links   where links of documents lead                 (source text)

@@ -57,7 +57,7 @@ is_otp(App) ->
 
 cycles(Apps) ->
     [house:problem(application, File, 1, atom_to_list(App),
-                   io_lib:format("~w needs itself by way of others: dependencies go down", [App]))
+                   io_lib:format("~w needs itself, by way of others: a circular dependency", [App]))
      || {App, {File, _}} <- lists:sort(maps:to_list(Apps)),
         lists:member(App, below(needs(App, Apps), Apps, []))].
 

@@ -38,7 +38,8 @@ init_per_group(flood, Config) ->
 
 end_per_group(_Group, _Config) -> weft_test_nodes:stop_all().
 
-%% By either end, so that it is the one that looks for a way and the one that waits to be found.
+%% By either end, so that once it is the initiator, which opens another path, and once the acceptor,
+%% which waits for the initiator to do so.
 cut_link_is_left_and_taken_again(Config) ->
     #{a := A, b := B} = ?config(nodes, Config),
     weft_test_nodes:until(fun() -> way(A, B) =:= direct end),

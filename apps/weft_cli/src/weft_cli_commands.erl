@@ -100,20 +100,20 @@ watch() ->
     #{name => "watch", handler => {weft_cli_watch, watch},
       arguments => [#{name => interval, long => "-interval", short => $i,
                       type => {float, [{min, 0.1}, {max, 3600}]}, value => "SECONDS",
-                      default => 2.0, help => "how long between two looks (default 2)"},
+                      default => 2.0, help => "how long between two samples (default 2)"},
                     #{name => count, long => "-count", short => $n,
                       type => {integer, [{min, 1}]}, value => "COUNT",
-                      help => "end after so many looks"}] ++ deployed(),
+                      help => "end after so many samples"}] ++ deployed(),
       help => "status again and again, with what moves in between",
       details =>
           ["Sums of the cluster, and for each node what it sent and received per second since",
-           "the look before, what it relayed for others, resumes, and the bytes that wait to be",
+           "the sample before, what it relayed for others, resumes, and the bytes that wait to be",
            "sent (queued), or to be acknowledged (some are at rest, too). On a terminal each",
-           "look takes the place of the one before; elsewhere it follows it, with --json as",
+           "sample takes the place of the one before; elsewhere it follows it, with --json as",
            "one object on a line. Ends with ctrl-C, or when the cluster is down.",
            "",
            "  weft watch --interval 0.5",
-           "  weft watch --count 10 --json > looks",
+           "  weft watch --count 10 --json > samples",
            "  weft watch --cluster shop.deploy          nodes that weft deploy has started"]}.
 
 trace() ->

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What the nodes of a cluster did between two looks at them. Pure.
+%% @doc What the nodes of a cluster did between two samples. Pure.
 %%
 %% The node's own counts are used where it has them (`counters' of its status). Otherwise sessions
 %% and links are summed up, each by itself, since the count of one that has ended is gone: what it
-%% moved after the look before is missing then, and no rate is ever negative. The time is that of
+%% moved after the sample before is missing then, and no rate is ever negative. The time is that of
 %% each node.
 -module(weft_cli_rates).
 
@@ -11,8 +11,9 @@
 -export_type([row/0]).
 
 %% Per second; `resumes' is how many there were, `queued_bytes' what waits in links. What arrived is
-%% acknowledged some time later, so at rest `unacked_bytes' is not 0. `undefined': there is no look
-%% before in which the node ran. Of one on a host that is lost it is not known whether it runs.
+%% acknowledged some time later, so at rest `unacked_bytes' is not 0. `undefined': there is no
+%% sample before in which the node ran. Of one on a host that is lost it is not known whether it
+%% runs.
 -type row() :: #{node := node(), running := boolean() | undefined,
                  bytes_out_per_s => rate(), bytes_in_per_s => rate(), relayed_per_s => rate(),
                  resumes => non_neg_integer() | undefined,

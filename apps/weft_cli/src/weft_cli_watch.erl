@@ -8,7 +8,7 @@
 -import(weft_cli_table, [plural/2, bytes/1]).
 -import(weft_local_spec, [short/1]).
 
-%% Lines of a look that are no nodes, and no hosts that are lost: the head, an empty line, the
+%% Lines of a sample that are no nodes, and no hosts that are lost: the head, an empty line, the
 %% titles, the sum, and the line with the cursor.
 -define(OTHER_LINES, 5).
 
@@ -18,11 +18,11 @@ watch([], #{interval := IntervalS} = Options) ->
     Show = show(Options),
     weft_cli_cluster:with_cluster(
       Options, fun(Cluster) ->
-                       look(Cluster, #{}, maps:get(count, Options, infinity),
-                            #{show => Show, interval_ms => round(IntervalS * 1000)})
+                       sample(Cluster, #{}, maps:get(count, Options, infinity),
+                              #{show => Show, interval_ms => round(IntervalS * 1000)})
                end).
 
-look(#{name := Name} = Cluster, Before, Left, How) ->
+sample(#{name := Name} = Cluster, Before, Left, How) ->
     BegunMs = erlang:monotonic_time(millisecond),
     {Seen, Statuses} = weft_cli_nodes:seen(Cluster),
     case map_size(Statuses) > 0 orelse weft_cli_nodes:is_up(Seen) of
@@ -54,7 +54,7 @@ again(_Cluster, _Statuses, 0, _How, _NextMs) ->
     shown;
 again(Cluster, Statuses, Left, How, NextMs) ->
     receive after max(0, NextMs - erlang:monotonic_time(millisecond)) ->
-        look(Cluster, Statuses, Left, How)
+        sample(Cluster, Statuses, Left, How)
     end.
 
 %% --- showing ------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ json(#{name := Name} = Seen, #{links := Links, tcp_connections := Connections,
           sessions => Sessions, circuits => length(Circuits), resumes => Resumes, nodes => Rows,
           all => weft_cli_rates:sum(Rows)}.
 
-%% @doc One look in at most so many lines.
+%% @doc One sample in at most so many lines.
 -spec text(weft_cli_nodes:seen(), weft_local_picture:picture(), [weft_cli_rates:row()],
            Height :: pos_integer() | infinity) -> unicode:chardata().
 text(#{name := Name, lost := Lost} = Seen,

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Rates between two looks, from statuses as nodes give them, and how a look is shown.
+%% @doc Rates between two samples, from statuses as nodes give them, and how a sample is shown.
 -module(weft_cli_rates_tests).
 
 -include_lib("eunit/include/eunit.hrl").

@@ -76,7 +76,7 @@ until(Us) ->
         false -> ok
     end.
 
-%% On a busy node looks are further apart than they should be.
+%% On a busy node samples are further apart than they should be.
 samples(#s{began_ns = BeganNs, looks = Looks, there = There} = S) ->
     #{every_ns => (erlang:monotonic_time(nanosecond) - BeganNs) div max(1, Looks),
       queues => lists:reverse(S#s.queues),

@@ -5,7 +5,7 @@
 %% Running time is exact in the time that was traced, `traced_ms' of each node, and says nothing
 %% of the rest. How long processes waited for a scheduler is an
 %% estimate, from how often they were seen waiting: a process that waits often, but never at the
-%% time of a look, has none.
+%% time of a sample, has none.
 -module(weft_profile_summary).
 
 -export([summary/1, concurrency/3]).
@@ -66,7 +66,7 @@ running(#{history := #{slices := Slices, migrations := Migrations}} = Side) ->
 of_process(Pid, #{node := Node} = Side) ->
     #{node => Node, process => weft_profile_recording:name(Pid, Side)}.
 
-%% Each look stands for the time until the next one; where not all processes are looked at each
+%% Each sample stands for the time until the next one; where not all processes are looked at each
 %% time, for more.
 waiting(#{samples := #{states := States, every_ns := EveryNs, share := Share}} = Side) ->
     [(of_process(Pid, Side))#{waiting_ms => ms(round(Waiting * EveryNs / max(0.001, Share))),

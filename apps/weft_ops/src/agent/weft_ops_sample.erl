@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What an agent is told of a node, every few seconds: made of two looks at `weft:status()', so
-%% that no message costs anything. Pure.
+%% @doc What an agent is told of a node, every few seconds: made of two readings of `weft:status()',
+%% so that no message costs anything. Pure.
 %%
 %% Who talks to whom is taken from the counters of sessions. What was sent over a session that began
-%% and ended between two looks is in no sample.
+%% and ended between two readings is in no sample.
 -module(weft_ops_sample).
 
 -export([first/1, next/4, is_sample/1]).
@@ -34,14 +34,14 @@
                     told := [told()], agent => node()}.
 %% Of `weft_ops:tell/2'.
 -type told() :: {About :: term(), Text :: binary()}.
-%% What has to be known of a look to make a sample at the next one.
+%% What has to be known of a reading to make a sample at the next one.
 -opaque before() :: #{sessions := #{pid() => {non_neg_integer(), non_neg_integer(),
                                               non_neg_integer(), non_neg_integer()}},
                       ups := #{node() => non_neg_integer()},
                       lanes := #{{node(), term()} => non_neg_integer()},
                       relayed_bytes := non_neg_integer(), conflicts := non_neg_integer()}.
 
-%% @doc Of the first look there is no sample.
+%% @doc Of the first reading there is no sample.
 -spec first(weft_status:status()) -> before().
 first(#{sessions := Sessions, links := Links, counters := #{relayed_bytes := Relayed},
         names := Scopes}) ->
@@ -54,8 +54,9 @@ first(#{sessions := Sessions, links := Links, counters := #{relayed_bytes := Rel
       relayed_bytes => Relayed,
       conflicts => lists:sum([Count || #{conflicts := Count} <- maps:values(Scopes)])}.
 
-%% @doc The sample of the period since the look before, which ends at that system time. cuts: links
-%% that are cut on purpose (`weft_fault'); conflicts: those of names that it resolved in the period.
+%% @doc The sample of the period since the reading before, which ends at that system time. cuts:
+%% links that are cut on purpose (`weft_fault'); conflicts: those of names that it resolved in the
+%% period.
 -spec next(weft_status:status(), machine(), {AtMs :: integer(), PeriodMs :: pos_integer()},
            before()) -> {sample(), before()}.
 next(#{node := Node, sessions := Sessions, links := Links} = Status, Machine, {AtMs, PeriodMs},

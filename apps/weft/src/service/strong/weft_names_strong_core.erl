@@ -3,7 +3,8 @@
 %% part as an owner and reader (`weft_names_strong_owner'), and the list of voters.
 %%
 %% Messages between nodes are `{1, {hello, Incarnation, View}}', first on each link, and `{1, [{P,
-%% What, Msg}]}', P being the partition and What `home' (between replicas), `ask' or `answer'.
+%% What, Msg}]}', P being the partition and What `home' (the word on the wire for what goes between
+%% replicas), `ask' or `answer'.
 %% `{1, {lived, Incarnation}}' answers a hello of a node whose clock was set back between two of its
 %% starts: a later incarnation of it is known. That former one would be a member in its place. So
 %% the node takes a new incarnation, after that one: its names are lost and its replicas empty, as
