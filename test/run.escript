@@ -476,7 +476,7 @@ why(_Problem, _Result) ->
     "".
 
 cause(Suite, Case, Config) ->
-    [[": ", Cause] || {unsteady, S, C, Cause} <- Config, S =:= Suite, C =:= Case].
+    [[": ", Cause] || Cause <- suite_history:causes(Suite, Case, Config)].
 
 %% With all that it started.
 processor(#{processor_s := Seconds}) -> io_lib:format(" (~.1f s of a processor)", [Seconds]);

@@ -7,7 +7,7 @@
 %% `{run, [Suite], [{Suite, Case}]}', the suites that ran and the cases that were unsteady.
 -module(suite_history).
 
--export([read/1, add/3, is_habit/3]).
+-export([read/1, add/3, is_habit/3, causes/3]).
 -export_type([run/0, unsteady/0]).
 
 -type suite() :: string().
@@ -42,3 +42,9 @@ is_habit(Suite, Case, Runs) ->
     length(Of) >= ?HABIT_RUNS
         andalso lists:all(fun(Unsteady) -> lists:member({Suite, Case}, Unsteady) end,
                           lists:sublist(Of, ?HABIT_RUNS)).
+
+%% @doc What is known of why the case was unsteady, from rows
+%% `{unsteady, Suite, Case | any, Cause}'. It is told beside the case, and excuses nothing.
+-spec causes(suite(), Case :: string(), Config :: [tuple()]) -> [Cause :: string()].
+causes(Suite, Case, Config) ->
+    [Cause || {unsteady, S, C, Cause} <- Config, S =:= Suite, C =:= any orelse C =:= Case].

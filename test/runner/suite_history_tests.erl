@@ -40,5 +40,26 @@ old_runs_are_forgotten_test() ->
     ?assertEqual(20, length(suite_history:read(File))),
     ok = file:delete(File).
 
+a_cause_is_told_of_its_case_only_test() ->
+    Config = [{first, "a"}, {unsteady, "a", "one", "busy"}, {unsteady, "b", any, "not found"}],
+    ?assertEqual(["busy"], suite_history:causes("a", "one", Config)),
+    ?assertEqual([], suite_history:causes("a", "two", Config)),
+    ?assertEqual(["not found"], suite_history:causes("b", "two", Config)).
+
+%% A case is named as the run does: by a string, which ends with a function of the suite.
+known_causes_are_of_cases_that_there_are_test() ->
+    {ok, Config} = file:consult("test/suites.config"),
+    ?assertEqual([], [{Suite, Case} || {unsteady, Suite, Case, _Cause} <- Config, Case =/= any,
+                                       not has_case(Suite, Case)]).
+
+has_case("ct " ++ Path, Case) when is_list(Case) ->
+    {ok, Source} = file:read_file(Path ++ ".erl"),
+    Function = lists:last(string:lexemes(Case, ".")),
+    re:run(Source, ["^", Function, "\\("], [multiline]) =/= nomatch;
+has_case("eunit " ++ _Dir, Case) ->
+    is_list(Case);
+has_case(_Suite, _Case) ->
+    false.
+
 file() ->
     string:trim(os:cmd("mktemp -u")).
