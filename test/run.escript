@@ -15,9 +15,9 @@
 %% Suites run on real nodes, sockets and clocks of a machine that may be busy: if few cases of one
 %% fail, these are run a second time, alone, which counts. The suite is then told to be unsteady,
 %% with both logs. A case that was so in the last three runs too has failed: what came before is in
-%% <build>/test/history (or WEFT_TEST_HISTORY=FILE, to keep it elsewhere). Which suites begin first,
-%% run alone or have only a long form, and causes of unsteadiness that are known, are in
-%% test/suites.config.
+%% <build>/test/history (or WEFT_TEST_HISTORY=FILE, to keep it elsewhere). One whose unsteadiness is
+%% known has failed at once. Which suites begin first, run alone or have only a long form, and which
+%% cases are known to be unsteady, is in test/suites.config.
 %% Prints a line per suite, with its processor time (on Linux, and with all that it started; this
 %% is what the whole run takes), the failed cases, why others were skipped, and last, alone on its
 %% line:
@@ -71,7 +71,7 @@ main(Words, IsMeant) ->
     [] =/= Ran orelse io:format("no suite of this run is named like ~s~n",
                                 [lists:join(" or ", Words)]),
     History = os:getenv("WEFT_TEST_HISTORY", filename:join(Base, "test/history")),
-    Results = without_habits(Ran, History),
+    Results = without_habits(Ran, History, Config),
     Words =:= [] andalso left_out(Config),
     summary(Results, Context),
     halt(case Results =/= [] andalso sum(failed, Results) =:= 0 of true -> 0; false -> 1 end).
@@ -227,21 +227,26 @@ together(#{passed := Before, failed := Ran, skipped := Skipped, why_skipped := W
          #{failed := Failed} = Second) ->
     Second#{passed => Before + Ran - Failed, skipped => Skipped, why_skipped => Why}.
 
-%% What is unsteady in each run is no accident.
-without_habits(Results, File) ->
+%% What is unsteady in each run is no accident, nor is what was so before its cause was known.
+without_habits(Results, File, Config) ->
     Before = suite_history:read(File),
+    Known = [{Suite, Case} || {unsteady, Suite, Case, _Cause} <- Config],
     Unsteady = [{Suite, text(Case)} || #{suite := Suite, failed := 0, unsteady := #{cases := Cases}}
                                            <- Results, Case <- Cases],
     ok = suite_history:add(File, {run, [Suite || #{suite := Suite} <- Results], Unsteady}, Before),
-    [judged([Case || {S, Case} <- Unsteady, S =:= Suite, suite_history:is_habit(S, Case, Before)],
+    [judged([[Case, why_failed(Verdict)]
+             || {S, Case} <- Unsteady, S =:= Suite,
+                Verdict <- [suite_history:judge(S, Case, Known, Before)], Verdict =/= accident],
             Result)
      || #{suite := Suite} = Result <- Results].
 
+why_failed(habit) -> " (unsteady in the last three runs too)";
+why_failed(known) -> " (unsteady once more, see test/suites.config)".
+
 judged([], Result) ->
     Result;
-judged(Habits, #{passed := Passed} = Result) ->
-    Result#{passed => Passed - length(Habits), failed => length(Habits),
-            cases => [Case ++ " (unsteady in the last three runs too)" || Case <- Habits]}.
+judged(Failed, #{passed := Passed} = Result) ->
+    Result#{passed => Passed - length(Failed), failed => length(Failed), cases => Failed}.
 
 text(Case) -> unicode:characters_to_list(Case).
 

@@ -7,12 +7,14 @@
 %% `{run, [Suite], [{Suite, Case}]}', the suites that ran and the cases that were unsteady.
 -module(suite_history).
 
--export([read/1, add/3, is_habit/3, causes/3]).
--export_type([run/0, unsteady/0]).
+-export([read/1, add/3, judge/4, causes/3]).
+-export_type([run/0, unsteady/0, verdict/0]).
 
 -type suite() :: string().
 -type unsteady() :: {suite(), Case :: string()}.
 -type run() :: {run, [suite()], [unsteady()]}.
+%% An accident passes, what is known or a habit has failed.
+-type verdict() :: accident | known | habit.
 
 %% So many runs before this one, of those in which the suite ran.
 -define(HABIT_RUNS, 3).
@@ -35,12 +37,20 @@ add(File, Run, Before) ->
     Text = [io_lib:format("~0tp.~n", [R]) || R <- Kept],
     file:write_file(File, unicode:characters_to_binary(Text)).
 
-%% @doc Was the case unsteady in each of the last three runs of its suite?
--spec is_habit(suite(), Case :: string(), [run()]) -> boolean().
-is_habit(Suite, Case, Runs) ->
+%% @doc What it means that a case was unsteady once more. `Known' are those of the rows, `Runs' came
+%% before. A habit was so in each of the last three runs of its suite.
+-spec judge(suite(), Case :: string(), Known :: [unsteady()], [run()]) -> verdict().
+judge(Suite, Case, Known, Runs) ->
+    case {lists:member({Suite, Case}, Known), is_habit({Suite, Case}, Runs)} of
+        {_, true} -> habit;
+        {true, false} -> known;
+        {false, false} -> accident
+    end.
+
+is_habit({Suite, _} = Case, Runs) ->
     Of = [Unsteady || {run, Suites, Unsteady} <- lists:reverse(Runs), lists:member(Suite, Suites)],
     length(Of) >= ?HABIT_RUNS
-        andalso lists:all(fun(Unsteady) -> lists:member({Suite, Case}, Unsteady) end,
+        andalso lists:all(fun(Unsteady) -> lists:member(Case, Unsteady) end,
                           lists:sublist(Of, ?HABIT_RUNS)).
 
 %% @doc What is known of why the case was unsteady, from rows

@@ -9,20 +9,33 @@
 -define(OF_ANOTHER, {run, ["b"], []}).
 
 three_times_in_a_row_is_a_habit_test() ->
-    ?assert(suite_history:is_habit("a", "one", [?STEADY, ?UNSTEADY, ?UNSTEADY, ?UNSTEADY])).
+    ?assertEqual(habit, judged("one", [?STEADY, ?UNSTEADY, ?UNSTEADY, ?UNSTEADY])).
 
 two_times_are_none_test() ->
-    ?assertNot(suite_history:is_habit("a", "one", [?UNSTEADY, ?UNSTEADY])).
+    ?assertEqual(accident, judged("one", [?UNSTEADY, ?UNSTEADY])).
 
 a_steady_run_ends_it_test() ->
-    ?assertNot(suite_history:is_habit("a", "one", [?UNSTEADY, ?UNSTEADY, ?UNSTEADY, ?STEADY])).
+    ?assertEqual(accident, judged("one", [?UNSTEADY, ?UNSTEADY, ?UNSTEADY, ?STEADY])).
 
 runs_without_the_suite_do_not_count_test() ->
-    ?assert(suite_history:is_habit("a", "one", [?UNSTEADY, ?UNSTEADY, ?OF_ANOTHER, ?UNSTEADY,
-                                                ?OF_ANOTHER])).
+    ?assertEqual(habit, judged("one", [?UNSTEADY, ?UNSTEADY, ?OF_ANOTHER, ?UNSTEADY,
+                                       ?OF_ANOTHER])).
 
 another_case_is_not_it_test() ->
-    ?assertNot(suite_history:is_habit("a", "two", [?UNSTEADY, ?UNSTEADY, ?UNSTEADY])).
+    ?assertEqual(accident, judged("two", [?UNSTEADY, ?UNSTEADY, ?UNSTEADY])).
+
+judged(Case, Runs) ->
+    suite_history:judge("a", Case, [], Runs).
+
+%% A fresh clone has no history; another suite may have a case of the same name.
+what_has_a_row_may_not_be_unsteady_again_test_() ->
+    [?_assertEqual({Verdict, Suite, Case},
+                   {suite_history:judge(Suite, Case, [{"a", "one"}, {"b", "two"}], Runs), Suite,
+                    Case})
+     || {Verdict, Suite, Case, Runs} <-
+            [{known, "a", "one", []}, {known, "a", "one", [?STEADY, ?STEADY, ?STEADY]},
+             {habit, "a", "one", [?UNSTEADY, ?UNSTEADY, ?UNSTEADY]}, {accident, "a", "two", []},
+             {accident, "b", "one", []}]].
 
 what_is_written_is_read_test() ->
     File = file(),
