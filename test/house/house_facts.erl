@@ -7,8 +7,10 @@
 -export_type([facts/0, module_facts/0, call/0]).
 
 -type call() :: {Caller :: {atom(), arity()}, Line :: non_neg_integer(), Callee :: mfa()}.
-%% A send and a receive are shown as calls of erlang:'!'/2 and erlang:'receive'/0.
+%% A send and a receive are shown as calls of erlang:'!'/2 and erlang:'receive'/0. Names are the
+%% atoms of functions, but for the module of a call: some are names of modules and processes.
 -type module_facts() :: #{module := module(), app := atom(), file := string(), calls := [call()],
+                          names := [{Line :: non_neg_integer(), atom()}],
                           behaviours := [module()], callbacks := [{atom(), arity()}],
                           without_spec := [{Line :: non_neg_integer(), {atom(), arity()}}]}.
 -type facts() :: #{modules := #{module() => module_facts()},
@@ -48,6 +50,8 @@ module(File, Forms) ->
     #{module => module_name(File), app => none, file => File,
       calls => [{{Name, Arity}, Line, callee(Call, Resolve)}
                 || {function, _, Name, Arity, Clauses} <- Forms, {Line, Call} <- calls(Clauses)],
+      names => lists:usort([Name || {function, _, _, _, Clauses} <- Forms,
+                                    Name <- names(Clauses)]),
       behaviours => [B || {attribute, _, Kind, B} <- Forms,
                           Kind =:= behaviour orelse Kind =:= behavior],
       callbacks => [FA || {attribute, _, callback, {FA, _}} <- Forms],
@@ -88,6 +92,13 @@ calls([First | Rest]) ->
     calls(First) ++ calls(Rest);
 calls(_) ->
     [].
+
+names({remote, _, {atom, _, _}, Function}) -> names(Function);
+names({function, {atom, _, _}, _, _}) -> [];
+names({atom, Anno, Name}) -> [{line(Anno), Name}];
+names(Tuple) when is_tuple(Tuple) -> names(tuple_to_list(Tuple));
+names([First | Rest]) -> names(First) ++ names(Rest);
+names(_) -> [].
 
 line(Anno) ->
     erl_anno:line(Anno).

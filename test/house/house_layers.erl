@@ -1,7 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Who may call whom. Inside apps/weft/src the folders are in an order and calls go down only;
-%% between applications the .app.src files are the truth, apps/weft needs nothing but OTP, and
-%% nothing calls what it does not declare. The order of the layers is in house.config.
+%% @doc Who may call whom. Inside apps/weft/src the folders are in an order and calls go down only,
+%% and so do names of modules, by which one is called through a variable, or its process found. (The
+%% name of the library itself is that of its application, too, and is free.) Between applications
+%% the .app.src files are the truth, apps/weft needs nothing but OTP, and nothing calls what it does
+%% not declare. The order of the layers is in house.config.
 -module(house_layers).
 
 -export([rules/0, check/2]).
@@ -10,14 +12,15 @@
 
 -spec rules() -> [atom()].
 rules() ->
-    [layer, application].
+    [layer, name, application].
 
 -spec check(house_facts:facts(), [tuple()]) -> [house:problem()].
 check(#{modules := Modules, apps := Apps}, Config) ->
     {layers, Lowest2Highest} = lists:keyfind(layers, 1, Config),
     Facts = [Module || {_, Module} <- lists:sort(maps:to_list(Modules))],
     Library = [Module || #{app := ?LIBRARY} = Module <- Facts],
-    homeless(Library, Lowest2Highest) ++ layer(Facts, ranks(Library, Lowest2Highest))
+    Ranks = ranks(Library, Lowest2Highest),
+    homeless(Library, Lowest2Highest) ++ layer(Facts, Ranks) ++ name(Library, Ranks)
         ++ library(Apps) ++ cycles(Apps) ++ undeclared(Facts, Modules, Apps).
 
 homeless(Library, Lowest2Highest) ->
@@ -40,6 +43,14 @@ layer(Facts, Ranks) ->
                    io_lib:format("~w must not use ~w, which is in a folder above", [From, To]))
      || #{module := From, file := File} = Module <- Facts, {Line, To} <- uses(Module),
         maps:get(To, Ranks, 0) > maps:get(From, Ranks, infinity)].
+
+%% Each module once, where it is named first.
+name(Library, Ranks) ->
+    [house:problem(name, File, Line, lists:concat([From, " -> ", To]),
+                   io_lib:format("~w must not name ~w, which is in a folder above", [From, To]))
+     || #{module := From, file := File, names := Names} <- Library,
+        {Line, To} <- lists:ukeysort(2, Names), To =/= ?LIBRARY,
+        maps:get(To, Ranks, 0) > maps:get(From, Ranks)].
 
 uses(#{calls := Calls, behaviours := Behaviours}) ->
     lists:usort([{1, B} || B <- Behaviours] ++ [{Line, M} || {_, Line, {M, _, _}} <- Calls]).

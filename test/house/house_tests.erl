@@ -128,6 +128,20 @@ a_behaviour_in_a_layer_above_is_caught_test() ->
                  layered([{"overlay", low, "-behaviour(high).\nf() ->\n    ok."},
                           {"service", high, "f() ->\n    ok."}])).
 
+a_name_of_a_layer_above_is_caught_test_() ->
+    High = {"carrier", high, "f() ->\n    {ok, low}."},
+    [?_assertEqual({Named, Body},
+                   {[{Rule, Subject, Line} || #{rule := Rule, subject := Subject, line := Line}
+                                                  <- layered([{"link", low, "f() ->\n    " ++ Body},
+                                                              High])], Body})
+     || {Named, Body} <- [{[{name, "low -> high", 3}], "whereis(high)."},
+                          {[{name, "low -> high", 3}], "gen_server:call(high, high)."},
+                          {[{name, "low -> high", 3}], "(fun(M) -> M:f() end)(high)."},
+                          {[{name, "low -> high", 3}], "{case x of high -> 1 end,\n high}."},
+                          {[{layer, "low -> high", 3}], "high:f()."},
+                          {[{layer, "low -> high", 3}], "fun high:f/0."},
+                          {[], "[low, weft, \"high\", high_too]."}]].
+
 a_folder_that_is_in_no_layer_is_caught_test() ->
     ?assertMatch([#{rule := layer, subject := "attic/box"}],
                  layered([{"attic/box", low, "f() ->\n    ok."}])).
