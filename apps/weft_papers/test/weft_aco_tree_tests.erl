@@ -55,7 +55,7 @@ groups_are_parents_and_children_test() ->
 
 too_few_nodes_are_told_test() ->
     {error, Text} = weft_aco_tree:multi_level(3, names(9)),
-    ?assertEqual("9 nodes: levels of degree 3 need 10", lists:flatten(Text)).
+    ?assertEqual([], weft_report_said:missing([9, {"degree", 3}, {"need", 10}], Text)).
 
 names_are_different_test() ->
     {ok, Tree} = weft_aco_tree:multi_level(11, names(11 * 11 + 1)),

@@ -5,10 +5,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
-findings(Wanted, Rows) ->
-    [Findings] = [Read(weft_report_sample:results(Rows))
-                  || #{id := Id, findings := Read} <- weft_im_figures:figures(), Id =:= Wanted],
-    [{Kind, unicode:characters_to_list(Text)} || {Kind, Text} <- Findings].
+-import(weft_papers_found, [findings/2, says/3]).
 
 im(Workload, Nodes) ->
     #{suite => <<"im">>, workload => Workload, size_bytes => 0, pairs => Nodes, streams => 200}.
@@ -19,10 +16,8 @@ forms_are_held_against_each_other_test() ->
                 {im(<<"im_rd">>, 5), weft_groups, delivered_per_min, [25000]},
                 {im(<<"im_rsd">>, 5), stock, delivered_per_min, [Rsd]}]
            end,
-    ?assertEqual([{agrees, "5 nodes: RD 28005 messages per minute (full mesh), "
-                   "RSD 28000 messages per minute (groups)"},
-                  {differs, "5 nodes, RD on weft, groups: 89.3 % of RD on stock"}],
-                 findings("im_11", Rows(28000))),
+    says([{agrees, [5, {"RD", 28005}, "full mesh", {"RSD", 28000}, "groups"]},
+          {differs, [5, "RD", weft_groups, "89.3 %", "stock"]}], "im_11", Rows(28000)),
     ?assertMatch([{differs, _}, {differs, _}], findings("im_11", Rows(26000))),
     ?assertEqual([], findings("im_11", [])).
 
@@ -35,13 +30,11 @@ failures_are_held_against_none_test() ->
                 {im(<<"im_rsd_killed">>, 16), stock, lost_messages, Lost},
                 {im(<<"im_rd_steady">>, 16), stock_mesh, delivered_per_min, [28000]}]
            end,
-    ?assertEqual([{agrees, "RSD, 16 nodes, stock TCP: 28000 per minute, 96.4 % with 15 processes "
-                   "killed, 0 lost"}],
-                 findings("im_12", Rows(27000, [0, 0, 0]))),
+    says([{agrees, ["RSD", 16, stock, 28000, {"96.4 %", 15}, {0, "lost"}]}],
+         "im_12", Rows(27000, [0, 0, 0])),
     ?assertMatch([{differs, _}], findings("im_12", Rows(26000, [0]))),
-    ?assertEqual([{differs, "RSD, 16 nodes, stock TCP: 28000 per minute, 96.4 % with 15 processes "
-                   "killed, 1 lost"}],
-                 findings("im_12", Rows(27000, [0, 1, 0]))).
+    says([{differs, ["RSD", 16, stock, 28000, {"96.4 %", 15}, {1, "lost"}]}],
+         "im_12", Rows(27000, [0, 1, 0])).
 
 %% The throughputs of repetitions overlap with the limit of what is called the same.
 what_more_repetitions_may_decide_is_open_test() ->

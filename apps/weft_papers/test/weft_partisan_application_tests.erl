@@ -5,6 +5,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-import(weft_papers_found, [findings/2, says/3]).
+
 %% --- partitions -------------------------------------------------------------------------------
 
 a_partition_has_what_was_put_test() ->
@@ -66,17 +68,11 @@ a_change_is_small_beside_its_state_test() ->
 
 %% --- figures ----------------------------------------------------------------------------------
 
-findings(Wanted, Rows) ->
-    [Findings] = [Read(weft_report_sample:results(Rows))
-                  || #{id := Id, findings := Read} <- weft_papers_figures:figures(), Id =:= Wanted],
-    [{Kind, unicode:characters_to_list(Text)} || {Kind, Text} <- Findings].
-
 an_order_of_magnitude_is_ten_times_test() ->
     Cell = #{suite => <<"store">>, workload => <<"vnode_echo">>, size_bytes => 1048576,
              pairs => 16},
     Rows = fun(Rate) -> [{Cell, stock, calls_per_s, [10]}, {Cell, weft_8, calls_per_s, [Rate]}] end,
-    ?assertEqual([{agrees, "loopback, 16 at once: weft, 8 lanes answers 10.0 times as many as "
-                   "stock TCP"}], findings("partisan_5", Rows(100))),
+    says([{agrees, ["loopback", 16, {weft_8, "10.0"}, stock]}], "partisan_5", Rows(100)),
     ?assertMatch([{differs, _}], findings("partisan_5", Rows(99))),
     ?assertEqual([], findings("partisan_6", Rows(99))).
 
@@ -86,8 +82,8 @@ changes_are_judged_from_many_clients_on_test() ->
                         pairs => Count},
                [{Cell, weft_1, state_bytes, [1000]}, {Cell, weft_1, delta_bytes, [Delta]}]
            end,
-    ?assertEqual([{agrees, "crdt counter, 128 actors: a change has 100 bytes, the state 1000"}],
-                 findings("partisan_7", Rows(<<"crdt_counter">>, 128, 100))),
+    says([{agrees, ["crdt counter", 128, {"change", 100}, {"state", 1000}]}],
+         "partisan_7", Rows(<<"crdt_counter">>, 128, 100)),
     ?assertMatch([{differs, _}], findings("partisan_7", Rows(<<"crdt_counter">>, 128, 101))),
     ?assertMatch([{open, _}], findings("partisan_7", Rows(<<"crdt_counter">>, 8, 500))),
     ?assertMatch([{open, _}], findings("partisan_7", Rows(<<"crdt_set">>, 1000, 500))).

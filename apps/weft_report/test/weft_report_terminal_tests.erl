@@ -33,9 +33,8 @@ a_summary_fits_and_tells_wins_and_losses_test() ->
     [?assertMatch({match, _}, re:run(Text, Pattern, [multiline]))
      || Pattern <- ["^unchanged !, 10 B to 1 KB +>= 4.00 x +4.50 x +4.19 - 5.00 +1/1 +met$",
                     "^the same over one gateway.* 0.55 x .*MISSED$",
-                    "1 targets met, 1 missed, 0 within noise of the target",
-                    "behind the stock carrier in 1 numbers, 0 of them within noise",
-                    "what was measured once has no interval",
+                    "1 [^\n]*met, 1 missed, 0 within noise", "behind [^\n]* 1 [^\n]* 0 [^\n]*noise",
+                    "once [^\n]*no interval",
                     "^small 10 B, 1 pair +weft, 1 gateway +messages +0.55 ",
                     "^small 10 B, 1 pair\n  stock TCP +messages +200 k/s +190 - 210 k/s +1.00\n"
                     "  weft, 1 lane +messages +900 k/s +880 - 950 k/s +4.50 +4.19 - 5.00$"]].
@@ -52,7 +51,7 @@ what_is_no_difference_is_told_test() ->
     [?assertMatch({match, _}, re:run(Text, Pattern, [multiline]))
      || Pattern <- ["^  weft, 1 lane .* 0.99 +0.93 - 1.07 +noise$", "^  weft, 1 lane .* 0.75$",
                     "^small 10 B, 1 pair +weft, 1 lane +messages +0.99 +0.93 - 1.07 +noise$",
-                    "in 2 numbers, 1 of them within noise", "0/3 +MISSED"]].
+                    "behind [^\n]* 2 [^\n]* 1 [^\n]*noise", "0/3 +MISSED"]].
 
 a_target_within_noise_is_told_test() ->
     Results = weft_report_sample:results([{#{}, stock, messages_per_s, [200, 200]},
@@ -60,7 +59,7 @@ a_target_within_noise_is_told_test() ->
     Text = unicode:characters_to_list(weft_report_terminal:summary(Results, #{})),
     [?assertMatch({match, _}, re:run(Text, Pattern, [multiline]))
      || Pattern <- ["^unchanged !.* 3.98 x +3.90 - 4.05 +0/1 +within noise$",
-                    "0 missed, 1 within noise of the target"]].
+                    "0 missed, 1 within noise"]].
 
 what_was_measured_once_is_told_test() ->
     Results = weft_report_sample:results([{#{}, stock, messages_per_s, [200]},
@@ -72,8 +71,8 @@ warnings_come_first_test() ->
     Environment = #{<<"congestion_control">> => <<"reno">>,
                     <<"congestion_control_of_the_machine">> => <<"bbr">>},
     Text = weft_report_terminal:summary(weft_report_sample:results([]), Environment),
-    ?assertMatch("\nwarning: the connections of this run had the congestion control reno, those"
-                 ++ _, unicode:characters_to_list(Text)).
+    {match, [First]} = re:run(Text, "^\nwarning: ([^\n]*)\n", [{capture, [1], list}]),
+    ?assertEqual([], weft_report_said:missing(["reno", "bbr"], First)).
 
 a_cluster_is_told_with_its_vms_per_core_test() ->
     Mesh = #{workload => <<"orbit">>, pairs => 20, size_bytes => 0, streams => 1000},
