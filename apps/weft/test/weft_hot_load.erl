@@ -36,7 +36,8 @@ upgrade(What) ->
     Keepers = [{Pid, Module} || Pid <- processes(), {Module, init, 1} <- [initial(Pid)],
                                 lists:member(Module, ?KEEPERS)],
     [ok = sys:suspend(Pid) || {Pid, _} <- Keepers],
-    [sys:replace_state(Pid, fun set_back/1) || What =:= set_back, {Pid, _} <- Keepers],
+    [sys:replace_state(Pid, fun(Kept) -> callers_before(set_back(Kept)) end)
+     || What =:= set_back, {Pid, _} <- Keepers],
     _ = load(),
     [ok = sys:change_code(Pid, Module, before, []) || {Pid, Module} <- Keepers],
     [ok = sys:resume(Pid) || {Pid, _} <- Keepers],
@@ -61,6 +62,15 @@ set_back(Kept) ->
                                                                        apart)));
                        _ -> Element
                    end || Element <- tuple_to_list(Kept)]).
+
+%% The sender of a channel had the limit of its queue, and the callers that wait, in its own state.
+callers_before({sender, Key, #{queue_bytes := Limit} = Channel, Bytes, Queue, Stream, State,
+                Waiters, Large, Timer, Sent, SentThen, IdleLooks}) ->
+    {waiters, Bytes, _Low, _High, Callers, IsTimerSet} = Waiters,
+    {sender, Key, Channel, Bytes, Limit, Queue, Stream, State, Callers, IsTimerSet, Large, Timer,
+     Sent, SentThen, IdleLooks};
+callers_before(Other) ->
+    Other.
 
 %% @doc A stream as it was before its search for a path had a state of its own, and with a queue of
 %% what it keeps. Fields has what was under way. The core is the second element of a stream.

@@ -4,9 +4,9 @@
 %% Started by the first message (`weft_channel'). It moves items from its mailbox into the queue of
 %% the channel. While the stream has room it encodes them in batches, once, and pushes these. It
 %% never waits for a socket, so what waits is in the queue, which is bounded: the bytes of all items
-%% that are not in the stream yet are in a counter, which callers read and add to before they send.
-%% Large messages are announced here, and go in chunks over partitions of their own, whose
-%% processes are of this module too.
+%% that are not in the stream yet are in a counter, which callers read and add to before they send;
+%% who of those that wait may go on is decided in weft_channel_waiters. Large messages are announced
+%% here, and go in chunks over partitions of their own, whose processes are of this module too.
 %%
 %% To a node without channels (no weft, or not the application) it sends by the distribution, in the
 %% same order. As long as it is used it asks there now and then whether there are channels: the
@@ -30,9 +30,6 @@
 %% Checks in a row without anything sent, before it ends.
 -define(IDLE_LOOKS, 6).
 -define(RETRY_MS, 100).
--define(WAKE_MS, 100).
-%% So much a caller sends that was woken, in general.
--define(TURN_BYTES, 16384).
 %% How long to wait at the end for messages of callers that have already added their bytes.
 -define(LAST_MS, 200).
 
@@ -43,13 +40,11 @@
 -record(sender, {key :: {node(), atom(), weft_channels:partition()},
                  channel :: weft_channels:channel(),
                  bytes :: atomics:atomics_ref(),
-                 limit :: pos_integer(),
                  queue :: weft_channel_queue_core:queue(),
                  stream :: weft_stream:stream() | undefined,
                  state = connecting :: connecting | up | plain
                                      | {asking, Request :: gen_server:request_id()},
-                 waiters = queue:new() :: queue:queue({reference(), Cost :: pos_integer()}),
-                 waking = false :: boolean(),
+                 waiters :: weft_channel_waiters:waiters(),
                  large :: weft_channel_large:large(),
                  timer = none :: reference() | none,
                  sent = 0 :: non_neg_integer(),
@@ -74,7 +69,7 @@ init({Node, #{name := Name} = Channel, Partition}) ->
         true ->
             _ = erlang:send_after(?LOOK_MS, self(), idle),
             {ok, #sender{key = {Node, Name, Partition}, channel = Channel, bytes = Bytes,
-                         limit = maps:get(queue_bytes, Channel),
+                         waiters = weft_channel_waiters:new(Bytes, Channel),
                          queue = weft_channel_queue_core:new(options(Partition, Channel)),
                          large = weft_channel_large:new(Node, Channel, Partition)},
              {continue, connect}};
@@ -132,6 +127,15 @@ handle_cast(Request, Sender) ->
     {noreply, Sender}.
 
 %% @private
+%% The callers that wait were in this state itself.
+code_change(Version, {sender, Key, Channel, Bytes, _Limit, Queue, Stream, State, Waiters, Waking,
+                      Large, Timer, Sent, SentThen, IdleLooks}, Extra) ->
+    Sender = #sender{key = Key, channel = Channel, bytes = Bytes, queue = Queue, stream = Stream,
+                     state = State, large = Large, timer = Timer, sent = Sent,
+                     sent_then = SentThen, idle_looks = IdleLooks,
+                     waiters = weft_channel_waiters:of_former_shape(Bytes, Channel, Waiters,
+                                                                    Waking)},
+    code_change(Version, Sender, Extra);
 code_change(_Version, #sender{stream = undefined} = Sender, _Extra) ->
     {ok, Sender};
 code_change(_Version, #sender{stream = Stream} = Sender, _Extra) ->
@@ -158,12 +162,11 @@ message({weft_item, Cost, Item}, Sender) ->
 message({weft_slot, Slot, Cost, Item}, Sender) ->
     next(pump(drain(?DRAIN_MESSAGES, put_in(Slot, Cost, Item, Sender))));
 message({weft_wait, Ref, Cost}, #sender{waiters = Waiters} = Sender) ->
-    next(wake_waiters(Sender#sender{waiters = queue:in({Ref, Cost}, Waiters)}));
+    next(Sender#sender{waiters = weft_channel_waiters:in(Ref, Cost, Waiters)});
 message({weft_wait_no_more, Ref}, #sender{waiters = Waiters} = Sender) ->
-    Others = queue:filter(fun({R, _}) -> R =/= Ref end, Waiters),
-    next(wake_waiters(Sender#sender{waiters = Others}));
-message(wake_more, Sender) ->
-    next(wake_waiters(Sender#sender{waking = false}));
+    next(Sender#sender{waiters = weft_channel_waiters:out(Ref, Waiters)});
+message(wake_more, #sender{waiters = Waiters} = Sender) ->
+    next(Sender#sender{waiters = weft_channel_waiters:wake_more(Waiters)});
 message({weft_packet, _, Link, _Lane, Label, {close, _, Reason}}, Sender) ->
     stream({weft_path, closed, Link, Label, Reason}, Sender);
 message({weft_large, arrived, Id}, #sender{large = Large} = Sender) ->
@@ -235,49 +238,8 @@ dropped(Dropped, #sender{channel = #{counters := Counters, monotonic := Window}}
 tell_failed({_Extra, _, _, {Ref, _}, _}, Reason) -> Ref ! {Ref, Reason}, ok;
 tell_failed(_Item, _Reason) -> ok.
 
-%% There is room for others: callers that wait are woken at half of the limit, many at once.
-release(0, Sender) ->
-    Sender;
-release(Cost, #sender{bytes = Bytes, waiters = Waiters} = Sender) ->
-    atomics:sub(Bytes, 1, Cost),
-    case queue:is_empty(Waiters) of
-        true -> Sender;
-        false -> wake_waiters(Sender)
-    end.
-
-wake_waiters(#sender{bytes = Bytes} = Sender) ->
-    {Low, High} = marks(Sender),
-    case atomics:get(Bytes, 1) of
-        Now when Now =< Low -> wake(Now, High, turn_bytes(Now, Low), Sender);
-        _ -> Sender
-    end.
-
-%% A caller that is woken mostly has more to send than what it waits with, and to wait costs more
-%% than to send. So only as many are woken as have room for this much each; the less there is left
-%% to send, the more of them.
-turn_bytes(Now, Low) -> ?TURN_BYTES * Now div Low.
-
-%% If the oldest are dropped the queue is never empty for long.
-marks(#sender{limit = Limit, channel = #{policy := drop_oldest}}) -> {Limit * 3 div 2, Limit * 2};
-marks(#sender{limit = Limit}) -> {Limit div 2, Limit}.
-
-wake(Now, High, TurnBytes, #sender{waiters = Waiters} = Sender) ->
-    case queue:out(Waiters) of
-        {{value, {Ref, Cost}}, Rest} when Now < High ->
-            Ref ! {Ref, go},
-            wake(Now + max(Cost, TurnBytes), High, TurnBytes, Sender#sender{waiters = Rest});
-        {{value, _}, _} ->
-            wake_more(Sender);
-        {empty, _} ->
-            Sender
-    end.
-
-%% A caller that was woken may have ended instead of sending; then no event would ever wake others.
-wake_more(#sender{waking = true} = Sender) ->
-    Sender;
-wake_more(Sender) ->
-    _ = erlang:send_after(?WAKE_MS, self(), wake_more),
-    Sender#sender{waking = true}.
+release(Cost, #sender{waiters = Waiters} = Sender) ->
+    Sender#sender{waiters = weft_channel_waiters:freed(Cost, Waiters)}.
 
 %% --- sending ----------------------------------------------------------------------------------
 
