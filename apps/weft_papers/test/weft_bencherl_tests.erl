@@ -131,10 +131,10 @@ bad_configurations_test() ->
     [begin
          {error, Text} = weft_bencherl_config:parse(Line),
          ?assertMatch({0, _}, binary:match(list_to_binary(Text), <<"line 1: ", Word/binary>>))
-     end || {Line, Word} <- [{<<"nonsense">>, <<"nonsense is not of the form KEY=VALUE">>},
+     end || {Line, Word} <- [{<<"nonsense">>, <<"nonsense is not">>},
                              {<<"COLOUR=red">>, <<"unknown key COLOUR">>},
                              {<<"VERSION=huge">>, <<"VERSION wants one of [short,">>},
-                             {<<"ITERATIONS=none">>, <<"ITERATIONS wants a number from 1">>},
+                             {<<"ITERATIONS=none">>, <<"ITERATIONS wants a number">>},
                              {<<"NUMBER_OF_SCHEDULERS=0">>, <<"NUMBER_OF_SCHEDULERS wants a">>},
                              {<<"NUMBER_OF_SCHEDULERS=4..2">>,
                               <<"NUMBER_OF_SCHEDULERS wants LEAST..GREATEST, not 4..2">>},

@@ -94,7 +94,7 @@ bad_options_are_told_test_() ->
     [?_assertMatch({Part, {match, _}}, {Part, re:run(text(maps:merge(Good, Bad)), Part)})
      || {Bad, Part} <- [{#{generators => [1, 6]}, "from 1 to 5"},
                         {#{generators => [2, 1]}, "in order"}, {#{space => 0}, "above 0"},
-                        {#{workers => 0}, "there must be one"},
+                        {#{workers => 0}, "must be one"},
                         {#{groups => [[a], []]}, "no node"},
                         {#{groups => [[a], [a]]}, "in two groups"},
                         {#{groups => [[b]], gateways => 1}, "not there: \\[b\\]"},

@@ -23,19 +23,19 @@ a_file_of_the_library_has_problems_one_after_the_other_test() ->
 bad_problems_are_told_test_() ->
     [{Part, ?_assertMatch({_, {match, _}}, told(Part, read(Text, Options)))}
      || {Part, Text, Options} <-
-            [{"--number 3: it has 2 problems of 2 jobs", ?TWO, #{jobs => 2, number => 3}},
-             {"12 numbers, no multiple of 3 x 5", ?TWO, #{jobs => 5}},
-             {"12 numbers, .* say --jobs 40", ?TWO, #{}},
-             {"say with --jobs", ?ONE, #{number => 1}},
-             {"8 numbers: a problem has the number of its jobs", "3 1 1 1 1 1 1 1", #{}},
-             {"0 numbers: a problem has", "", #{}}, {"0 problems", "", #{jobs => 4}},
-             {"word 3 is <<\"1.5\">>", "1 2 1.5 4", #{}},
-             {"a duration is 0: it must be above 0", "1 0 1 4", #{}},
-             {"a weight is -1: it must not be below 0", "1 1 -1 4", #{}}]].
+            [{"--number 3: .*2 problems .*2 jobs", ?TWO, #{jobs => 2, number => 3}},
+             {"12 numbers.* 3 x 5", ?TWO, #{jobs => 5}},
+             {"12 numbers.*--jobs", ?TWO, #{}},
+             {"--jobs", ?ONE, #{number => 1}},
+             {"8 numbers", "3 1 1 1 1 1 1 1", #{}},
+             {"0 numbers", "", #{}}, {"0 problems", "", #{jobs => 4}},
+             {"word 3 .*\"1.5\"", "1 2 1.5 4", #{}},
+             {"duration is 0", "1 0 1 4", #{}},
+             {"weight is -1", "1 1 -1 4", #{}}]].
 
 a_file_that_is_not_there_is_told_test() ->
-    ?assertEqual({error, "/no/such/file: no such file or directory"},
-                 weft_aco_file:read("/no/such/file", #{})).
+    {error, Text} = weft_aco_file:read("/no/such/file", #{}),
+    ?assertMatch({match, _}, re:run(Text, "^/no/such/file: no such file")).
 
 told(Part, {error, Told}) -> {Told, re:run(Told, "^/tmp/[^ ]*: .*" ++ Part)}.
 
@@ -57,13 +57,13 @@ each_function_with_one_argument_is_a_generator_test() ->
 bad_generators_are_told_test_() ->
     [{Part, ?_assertMatch({_, {match, _}}, {Part, re:run(element(2, own(Text)), Part)})}
      || {Part, Text} <-
-            [{"exports no function with one argument", "-module(own_none).\n"},
-             {"there is a module lists already", "-module(lists).\n-export([a/1]).\na(X) -> X.\n"},
+            [{"no function", "-module(own_none).\n"},
+             {"module lists", "-module(lists).\n-export([a/1]).\na(X) -> X.\n"},
              {":3:[0-9]+: variable 'Y' is unbound",
               "-module(own_y).\n-export([a/1]).\na(X) -> Y.\n"},
-             {"a\\(0\\) is none: a generator returns whole numbers",
+             {"a\\(0\\) is none",
               "-module(own_atom).\n-export([a/1]).\na(_) -> none.\n"},
-             {"a\\(0\\) ends with error badarith",
+             {"a\\(0\\) .*badarith",
               "-module(own_zero).\n-export([a/1]).\na(X) -> 1 div X.\n"}]].
 
 own(Text) ->

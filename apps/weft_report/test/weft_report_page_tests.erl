@@ -132,4 +132,4 @@ tables_have_headers_that_can_be_read_aloud_test() ->
 
 a_run_that_is_not_there_is_an_error_with_its_name_test() ->
     {error, Text} = weft_report_page:write("no/such/run"),
-    ?assertEqual("no/such/run/results.csv: no such file or directory", Text).
+    ?assertMatch({match, _}, re:run(Text, "^no/such/run/results.csv: no such file")).
