@@ -234,19 +234,23 @@ without_habits(Results, File, Config) ->
     Unsteady = [{Suite, text(Case)} || #{suite := Suite, failed := 0, unsteady := #{cases := Cases}}
                                            <- Results, Case <- Cases],
     ok = suite_history:add(File, {run, [Suite || #{suite := Suite} <- Results], Unsteady}, Before),
-    [judged([[Case, why_failed(Verdict)]
+    [judged([[Case, why_failed(Verdict), cause(S, Case, Config)]
              || {S, Case} <- Unsteady, S =:= Suite,
                 Verdict <- [suite_history:judge(S, Case, Known, Before)], Verdict =/= accident],
             Result)
      || #{suite := Suite} = Result <- Results].
 
 why_failed(habit) -> " (unsteady in the last three runs too)";
-why_failed(known) -> " (unsteady once more, see test/suites.config)".
+why_failed(known) -> " (unsteady once more)".
+
+cause(Suite, Case, Config) ->
+    [[": ", Cause] || Cause <- suite_history:causes(Suite, Case, Config)].
 
 judged([], Result) ->
     Result;
-judged(Failed, #{passed := Passed} = Result) ->
-    Result#{passed => Passed - length(Failed), failed => length(Failed), cases => Failed}.
+judged(Failed, #{passed := Passed, unsteady := #{log := Log}} = Result) ->
+    Result#{passed => Passed - length(Failed), failed => length(Failed), cases => Failed,
+            log => Log}.
 
 text(Case) -> unicode:characters_to_list(Case).
 
@@ -479,9 +483,6 @@ why(Case, #{why := Reasons}) when is_map_key(Case, Reasons) ->
     end;
 why(_Problem, _Result) ->
     "".
-
-cause(Suite, Case, Config) ->
-    [[": ", Cause] || Cause <- suite_history:causes(Suite, Case, Config)].
 
 %% With all that it started.
 processor(#{processor_s := Seconds}) -> io_lib:format(" (~.1f s of a processor)", [Seconds]);

@@ -54,7 +54,7 @@ is_habit({Suite, _} = Case, Runs) ->
                           lists:sublist(Of, ?HABIT_RUNS)).
 
 %% @doc What is known of why the case was unsteady, from rows
-%% `{unsteady, Suite, Case | any, Cause}'. It is told beside the case, and excuses nothing.
+%% `{unsteady, Suite, Case | any, Cause}'. It is told beside the case.
 -spec causes(suite(), Case :: string(), Config :: [tuple()]) -> [Cause :: string()].
 causes(Suite, Case, Config) ->
     [Cause || {unsteady, S, C, Cause} <- Config, S =:= Suite, C =:= any orelse C =:= Case].
