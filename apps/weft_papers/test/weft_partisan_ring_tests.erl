@@ -31,6 +31,12 @@ gossip_goes_on_until_it_is_stopped_test() ->
     Gossip ! stop,
     ?assertEqual(normal, receive {'DOWN', Monitor, process, Gossip, Why} -> Why end).
 
+what_is_stopped_is_gone_test() ->
+    Processes = [weft_partisan_ring:start_sink()
+                 | weft_partisan_ring:start_partitions(key_value, 2, 5)],
+    ok = weft_partisan_ring:stop(Processes),
+    ?assertEqual([], [Pid || Pid <- Processes, is_process_alive(Pid)]).
+
 until(Condition) -> until(Condition, erlang:monotonic_time(millisecond) + 5000).
 
 until(Condition, EndMs) ->

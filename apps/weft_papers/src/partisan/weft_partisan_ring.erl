@@ -9,7 +9,7 @@
 %% Gossip is a process on each node that sends an object to one of the others at a given pace.
 -module(weft_partisan_ring).
 
--export([start_partitions/3, run/4, start_sink/0, received/1, start_gossip/4]).
+-export([start_partitions/3, run/4, start_sink/0, received/1, start_gossip/4, stop/1]).
 -export_type([request/0]).
 
 -type kind() :: echo | key_value.
@@ -137,3 +137,12 @@ gossip(Mode, [Sink | Sinks], Object, IntervalMs) ->
         weft_bench_flood:send(Mode, Sink, Object),
         gossip(Mode, Sinks ++ [Sink], Object, IntervalMs)
     end.
+
+%% @doc On the node of partitions and sinks: ends them, with what they keep.
+-spec stop([pid()]) -> ok.
+stop(Processes) ->
+    Monitors = [{Pid, monitor(process, Pid)} || Pid <- Processes],
+    lists:foreach(fun({Pid, Monitor}) ->
+                      exit(Pid, kill),
+                      receive {'DOWN', Monitor, process, Pid, _} -> ok end
+                  end, Monitors).

@@ -86,8 +86,9 @@ run(#{workload := unicast, size_bytes := SizeBytes, pairs := Actors,
          ++ weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Count)};
 run(#{workload := Kind, size_bytes := SizeBytes, pairs := Workers,
       with := #{duration_ms := DurationMs}}, Nodes) ->
+    Partitions = partitions(Kind, SizeBytes, Nodes),
     Request = #{kind => Kind, mode => weft_bench_workload:mode(Nodes, message),
-                partitions => partitions(Kind, SizeBytes, Nodes), size_bytes => SizeBytes},
+                partitions => in_turn(Partitions), size_bytes => SizeBytes},
     Sinks = [{Role, call(Nodes, Role, weft_partisan_ring, start_sink, [])}
              || Kind =:= key_value, Role <- [a, b, c]],
     Gossips = [start_gossip(Role, Sinks, Nodes) || {Role, _} <- Sinks],
@@ -99,6 +100,9 @@ run(#{workload := Kind, size_bytes := SizeBytes, pairs := Workers,
     Cpu = weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls),
     lists:foreach(fun({Role, Gossip}) -> call(Nodes, Role, erlang, send, [Gossip, stop]) end,
                   Gossips),
+    %% The next cell has the same nodes, and not what is kept here.
+    lists:foreach(fun({Role, Pids}) -> ok = call(Nodes, Role, weft_partisan_ring, stop, [Pids]) end,
+                  Partitions ++ [{Role, [Sink]} || {Role, Sink} <- Sinks]),
     {ok, [{calls_per_s, Calls * 1.0e6 / ElapsedUs} | maps:to_list(Latencies)]
          ++ [{background_megabytes_per_s, Bytes / ElapsedUs} || Sinks =/= []] ++ Cpu}.
 
@@ -108,11 +112,12 @@ received(Sinks, Nodes) ->
 call(Nodes, Role, Module, Function, Arguments) ->
     weft_bench_nodes:call(Nodes, Role, Module, Function, {Arguments, ?CALL_MS}).
 
-%% Dealt out in turn: neighbours in the ring are on different nodes.
 partitions(Kind, SizeBytes, Nodes) ->
-    [OnA, OnB, OnC] = [weft_bench_nodes:call(Nodes, Role, weft_partisan_ring, start_partitions,
-                                             {[Kind, ?PARTITIONS_PER_NODE, SizeBytes], ?CALL_MS})
-                       || Role <- [a, b, c]],
+    [{Role, call(Nodes, Role, weft_partisan_ring, start_partitions,
+                 [Kind, ?PARTITIONS_PER_NODE, SizeBytes])} || Role <- [a, b, c]].
+
+%% Neighbours in the ring are on different nodes.
+in_turn([{a, OnA}, {b, OnB}, {c, OnC}]) ->
     lists:append([[A, B, C] || {A, B, C} <- lists:zip3(OnA, OnB, OnC)]).
 
 start_gossip(Role, Sinks, Nodes) ->
