@@ -258,6 +258,35 @@ bob_again(Service) ->
         {logged_out, client_already_logged_in} -> bob_again(Service)
     end.
 
+%% A slow warm-up is not what is measured, neither before the mark nor when it is acknowledged after
+%% that; what is said in time and acknowledged late is.
+the_warm_up_is_not_timed_test_() ->
+    with_service(
+      fun(Service, _Region) ->
+          Settings = #{first => 1, step => 1, count => 2, seed => 1, scale => 1},
+          People = spawn_link(weft_im_traffic, init, [Service, Settings, self(), ?DEADLINE_MS]),
+          receive {ready, People} -> ok end,
+          {links, Linked} = process_info(People, links),
+          [Client, _] = [Pid || Pid <- Linked, Pid =/= self()],
+          Delivered = fun(LatencyUs) ->
+                          Conversation = {<<"tc1">>, <<"tc2">>, 0},
+                          People ! {im, Client, {delivered, Conversation, 1, LatencyUs}}
+                      end,
+          Delivered(3000000),
+          People ! mark,
+          Delivered(2000000),
+          Delivered(0),
+          People ! finish,
+          Delivered(0),
+          People ! report,
+          #{latencies := Latencies, delivered := Count} = receive {books, People, Books} -> Books
+                                                          end,
+          ?assertEqual({4, 2, 0}, {Count, weft_load_histogram:count(Latencies),
+                                   weft_load_histogram:max(Latencies)}),
+          unlink(People),
+          exit(People, kill)
+      end).
+
 too_much_at_once_is_told_test_() ->
     with_service(
       fun(Service, _Region) ->

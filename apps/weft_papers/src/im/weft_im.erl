@@ -130,7 +130,8 @@ result(#{heard_marked := Heard, marked_us := Us, latencies := Latencies, said :=
     Counts = maps:with([said, heard, delivered, given_up, conversations, logged_out], Books),
     maps:merge(Counts#{delivered_per_min => Heard * 6.0e7 / max(1, Us), program_messages => Said},
                maps:from_list([{Metric, weft_load_histogram:percentile(Percent, Latencies)}
-                               || {Metric, Percent} <- ?PERCENTS, Said > 0])).
+                               || {Metric, Percent} <- ?PERCENTS,
+                                  weft_load_histogram:count(Latencies) > 0])).
 
 %% @private
 stop(State) ->

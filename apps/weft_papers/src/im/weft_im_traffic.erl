@@ -12,7 +12,8 @@
 -export([init/4, name/1, add/2, empty/0]).
 -export_type([books/0]).
 
-%% Counts of messages; `heard_marked' those heard between mark and finish, in `marked_us'. `doubled'
+%% Counts of messages; `heard_marked' those heard between mark and finish, in `marked_us'; latencies
+%% are those of messages that were said after the mark. `doubled'
 %% and `wrong' ought to be 0: heard again, or not what the script says. `unsaid' has for each
 %% message that was given up the servers of both who talked.
 -type books() :: #{said := non_neg_integer(), heard := non_neg_integer(),
@@ -143,7 +144,7 @@ event({heard, Conversation, Number, Text}, Client, Traffic) ->
     Key = {side(Conversation, Client, Traffic), Conversation},
     heard(Key, Number, Text, known(Key, Client, Traffic));
 event({delivered, Conversation, Number, LatencyUs}, Client, Traffic) ->
-    ok = weft_load_histogram:record(LatencyUs, Traffic#traffic.latencies),
+    ok = timed(LatencyUs, Traffic),
     Key = {side(Conversation, Client, Traffic), Conversation},
     delivered(Key, Number, count(delivered, Traffic));
 event({given_up, Conversation, _Why}, Client, Traffic) ->
@@ -156,6 +157,16 @@ event({logged_out, Why}, Client, #traffic{clients = Clients, talks = Talks} = Tr
                                               Of =:= Client]);
 event(logged_in, _Client, Traffic) ->
     Traffic.
+
+%% What was said before the mark has no part in it, however late it is acknowledged. The latency is
+%% half of the time since it was said.
+timed(LatencyUs, #traffic{mark = {MarkUs, _}, latencies = Latencies}) ->
+    case now_us() - 2 * LatencyUs >= MarkUs of
+        true -> weft_load_histogram:record(LatencyUs, Latencies);
+        false -> ok
+    end;
+timed(_LatencyUs, #traffic{mark = none}) ->
+    ok.
 
 side({A, _, _}, Client, #traffic{clients = Clients}) ->
     case name(map_get(Client, Clients)) of
