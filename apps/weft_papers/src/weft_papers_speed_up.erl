@@ -3,11 +3,13 @@
 %% quota (`weft_bench_quota').
 -module(weft_papers_speed_up).
 
--export([all/2, text/1, chart/2]).
+-export([all/2, rises/1, text/1, chart/2]).
 -export_type([speed_up/0]).
 
 -type speed_up() :: #{workload := binary(), variant := binary(), fewest := pos_integer(),
-                      more := [{Nodes :: pos_integer(), weft_report_results:ratio()}, ...]}.
+                      more := [{Nodes :: pos_integer(), weft_report_results:ratio()}, ...],
+                      %% In terms of the time on the next fewer nodes.
+                      steps := [weft_report_results:ratio()]}.
 
 -define(TIME, <<"duration_s">>).
 
@@ -15,14 +17,18 @@
 %% time on fewest, from few nodes to many.
 -spec all([binary()], weft_report_results:results()) -> [speed_up()].
 all(Workloads, Results) ->
-    [#{workload => Workload, variant => Variant, fewest => Fewest, more => More}
+    [#{workload => Workload, variant => Variant, fewest => Fewest, more => More,
+       steps => [Ratio || {{_, Fewer}, {_, Cell}} <- lists:zip(lists:droplast(All), Others),
+                          Ratio <- times(Fewer, Cell, Variant, Results)]}
      || Workload <- Workloads, Variant <- variants(Results),
-        [{Fewest, First} | Others] <- [measured(Workload, Variant, Results)],
-        [_ | _] = More <- [[{Nodes, Ratio}
-                            || {Nodes, Cell} <- Others,
-                               {ok, Ratio} <- [weft_report_results:ratio({First, Variant, ?TIME},
-                                                                         {Cell, Variant, ?TIME},
-                                                                         Results)]]]].
+        [{Fewest, First} | Others] = All <- [measured(Workload, Variant, Results)],
+        [_ | _] = More <- [[{Nodes, Ratio} || {Nodes, Cell} <- Others,
+                                              Ratio <- times(First, Cell, Variant, Results)]]].
+
+%% How many times as fast a cell is as another one.
+times(Other, Cell, Variant, Results) ->
+    [Ratio || {ok, Ratio} <- [weft_report_results:ratio({Other, Variant, ?TIME},
+                                                        {Cell, Variant, ?TIME}, Results)]].
 
 variants(Results) ->
     weft_report_chart:variants(weft_report_results:cells(Results), Results).
@@ -32,6 +38,11 @@ measured(Workload, Variant, Results) ->
                 || {_, Of, _, Nodes, _, _} = Cell <- weft_report_results:cells(Results),
                    Of =:= Workload,
                    {ok, _} <- [weft_report_results:measured(Cell, Variant, ?TIME, Results)]]).
+
+%% @doc Is the program as fast with each number of nodes as with fewer ones, or faster?
+-spec rises(speed_up()) -> weft_papers_verdict:verdict().
+rises(#{steps := Steps}) ->
+    weft_papers_verdict:all([weft_papers_verdict:at_least(1, Step) || Step <- Steps]).
 
 %% @doc It in words.
 -spec text(speed_up()) -> iolist().

@@ -59,6 +59,17 @@ an_orbit_is_faster_on_more_nodes_test() ->
     says([{agrees, ["orbit", stock, {"2.50", 5}, {"5.00", 13}, 2]},
           {open, ["orbit", weft_groups, {"2.50", 5}, {"5.00", 13}, 2]}], "orbit_quota", Rows).
 
+%% As fast as on the fewest is not enough: it was faster before.
+an_orbit_must_not_fall_test() ->
+    Rows = fun(Last) ->
+               [{#{suite => <<"orbit">>, workload => <<"orbit_grouped">>, size_bytes => 0,
+                   pairs => Nodes, streams => 25000}, stock, duration_s, Seconds}
+                || {Nodes, Seconds} <- [{2, [20, 21]}, {13, [4, 5]}, {37, Last}]]
+           end,
+    ?assertMatch([{agrees, _}], findings("orbit_quota", Rows([2, 3]))),
+    ?assertMatch([{differs, _}], findings("orbit_quota", Rows([10, 11]))),
+    ?assertMatch([{open, _}], findings("orbit_quota", Rows([4.5, 5.5]))).
+
 %% Up to sixteen nodes, in the paper.
 a_city_is_faster_on_more_nodes_test() ->
     Rows = fun(Last) ->
@@ -69,6 +80,19 @@ a_city_is_faster_on_more_nodes_test() ->
     says([{agrees, ["city weather", weft_mesh, {"3.00", 4}, {"4.00", 16}, 1]}],
          "city_quota", Rows(15)),
     ?assertMatch([{differs, _}], findings("city_quota", Rows(21))).
+
+%% The claim is of two parts: how a time grows, and what it is beside that of spawn.
+only_the_time_of_rpc_may_grow_test() ->
+    Rows = fun(Metric, Times) ->
+               [{de(<<"de_calls">>, Nodes, 1), stock_mesh, Which, [Mean]}
+                || {Nodes, Us, Spawn} <- Times, {Which, Mean} <- [{Metric, Us},
+                                                                  {spawning_mean_us, Spawn}]]
+           end,
+    Kinds = fun(Metric, Times) -> [Kind || {Kind, _} <- findings("de_12", Rows(Metric, Times))] end,
+    ?assertEqual([agrees], Kinds(gen_server_call_mean_us, [{2, 100, 110}, {24, 150, 160}])),
+    ?assertEqual([differs], Kinds(gen_server_call_mean_us, [{2, 100, 110}, {24, 1400, 1500}])),
+    ?assertEqual([agrees], Kinds(remote_call_mean_us, [{2, 100, 110}, {24, 900, 150}])),
+    ?assertEqual([differs], Kinds(remote_call_mean_us, [{2, 800, 110}, {24, 900, 150}])).
 
 %% Connecting the nodes is not part of the program.
 packets_are_those_after_set_up_if_they_were_counted_test() ->
@@ -93,7 +117,12 @@ gossip_is_told_beside_requests_test() ->
                {Metric, Value} <- [{calls_per_s, Calls}, {background_megabytes_per_s, Gossip}]],
     [_, {open, Text}] = findings("partisan_2", Rows),
     ?assertEqual([], weft_report_said:missing(["loopback", 16, {channel, "1.50"}, stock,
-                                               {"4.00", "gossip"}], Text)).
+                                               {"4.00", "gossip"}], Text)),
+    %% Requests alone do not say how much gossip there was.
+    Requests = [Row || {_, _, calls_per_s, _} = Row <- Rows],
+    [_, {open, Uncounted}] = findings("partisan_2", Requests),
+    ?assertEqual([], weft_report_said:missing(["loopback", 16, {channel, "1.50"}, stock,
+                                               "not counted"], Uncounted)).
 
 a_wall_is_ten_times_the_wait_under_the_same_load_test() ->
     Rows = fun(P99) ->

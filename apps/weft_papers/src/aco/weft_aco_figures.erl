@@ -40,9 +40,9 @@ figures() ->
        charts => fun packet_charts/1,
        not_shown => "145 nodes: 47 here, a tree of degree 2 with 5 levels; 6 levels are 95 nodes, "
        "which start and connect for more than a minute, fourteen times. Packets are "
-       "counted from the start of the nodes on, connecting them included, and after set-up while "
-       "the program runs; stock distribution counts a message as a packet. So many times: to the "
-       "nearest whole number."},
+       "counted from the start of the nodes on, connecting them included; what is compared is "
+       "those after set-up, while the program runs, where they were counted apart. Stock "
+       "distribution counts a message as a packet. So many times: to the nearest whole number."},
      #{id => "aco_failures", where => "SD Erlang 2017, section 5.4.2: ACO with failures",
        claim => "Processes killed at random have no measurable impact on the time of GR and SR.",
        cells => ["--suites", "aco", "--only", "aco (gr|sr) (steady|killed)"],
@@ -134,9 +134,10 @@ sizes(Results) ->
 %% How many times the packets of SR the others receive, on most nodes.
 times(Results) ->
     [{weft_papers_verdict:within({Claimed - 0.5, Claimed + 0.5}, Ratio),
-      io_lib:format("~b nodes: ~s receives ~.1f times~ts as many ~ts as SR, claimed ~b",
+      io_lib:format("~b nodes: ~s receives ~.1f times~ts as many ~ts as SR~s, claimed ~b",
                     [Nodes, Name, Times, weft_papers_verdict:interval(Ratio),
-                     weft_report_words:metric(packets(Results)), Claimed])}
+                     weft_report_words:metric(packets(Results)), with_set_up(packets(Results)),
+                     Claimed])}
      || [_ | _] = Sizes <- [sizes(Results)], Nodes <- [lists:last(Sizes)],
         {Name, Version, Claimed} <- [{"ML", <<"aco_ml">>, 2}, {"GR", <<"aco_gr">>, 3}],
         #{median := Times} = Ratio <- ratio({Version, ?MESH}, {<<"aco_sr">>, ?GROUPED},
@@ -150,6 +151,9 @@ packets(Results) ->
         [] -> <<"received_packets">>;
         _ -> <<"run_packets">>
     end.
+
+with_set_up(<<"run_packets">>) -> "";
+with_set_up(<<"received_packets">>) -> ", with those that connect the nodes".
 
 %% In terms of SR, with what the text says of 145 nodes.
 packet_charts(Results) ->

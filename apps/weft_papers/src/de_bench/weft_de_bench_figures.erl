@@ -296,8 +296,10 @@ calls(Workload, Which, Results) ->
                      _ -> [Which]
                  end,
     [{judged(Variant, called(Operation, Keys, Spawn, Results)),
-      io_lib:format("~ts: ~ts ~ts, when spawn takes ~ts~ts",
+      io_lib:format("~ts: ~ts ~ts~ts, when spawn takes ~ts~ts",
                     [weft_report_words:variant(Variant), Operation, change(Keys, Results),
+                     times(", ", element(2, lists:last(Keys)), element(2, hd(Keys)),
+                           " times as long", Results),
                      in_us(median(Spawn, Results)),
                      times(": ", element(2, lists:last(Keys)), Spawn, " times that", Results)])}
      || Variant <- weft_report_de_bench:variants(Workload, Results), Parameter <- Parameters,
@@ -310,13 +312,16 @@ calls(Workload, Which, Results) ->
 
 called(_Operation, [_], _Spawn, _Results) ->
     open;
-called(Operation, Keys, Spawn, Results) ->
-    {_, Last} = lists:last(Keys),
+called(Operation, [{_, First} | More], Spawn, Results) ->
+    {_, Last} = lists:last(More),
+    {ok, Growth} = weft_report_results:ratio(Last, First, Results),
     {ok, Ratio} = weft_report_results:ratio(Last, Spawn, Results),
-    case Operation of
-        "r" ++ _RpcOrRex -> weft_papers_verdict:at_least(?SLOWER, Ratio);
-        _Server -> weft_papers_verdict:at_most(?SAME, Ratio)
-    end.
+    weft_papers_verdict:all(case Operation of
+                                "r" ++ _RpcOrRex -> [weft_papers_verdict:at_least(?GROWS, Growth),
+                                                     weft_papers_verdict:at_least(?SLOWER, Ratio)];
+                                _Server -> [weft_papers_verdict:less_than(?GROWS, Growth),
+                                            weft_papers_verdict:at_most(?SAME, Ratio)]
+                            end).
 
 in_us(Value) -> weft_report_words:value(Value, "us").
 
