@@ -92,6 +92,26 @@ kill(Kills) ->
         end
     end.
 
+%% It is no part of either round, and told all the same.
+who_is_lost_between_two_rounds_is_counted_test() ->
+    {ok, {#{run := Run} = Settings, #{children := [#{children := [First, _] = Colonies} | _]}}} =
+        weft_aco:plan((options())#{version => sr, degree => 2, names => local},
+                      lists:duplicate(5, node())),
+    {_, Begun} = done(weft_aco_children:round(1, none, weft_aco_children:new(Colonies, Settings,
+                                                                            started))),
+    exit(weft_aco_names:whereis(local, Run, First), kill),
+    {more, Again} = receive {'DOWN', _, process, _, killed} = Down ->
+                        weft_aco_children:handle(Down, Begun)
+                    end,
+    {Counts, After} = done(weft_aco_children:round(2, none, Again)),
+    ?assertMatch(#{restarts := 1, given_up := 0, messages := 4}, Counts),
+    ?assertMatch({#{restarts := 0, messages := 4}, _},
+                 done(weft_aco_children:round(3, none, After))),
+    ok = weft_aco_children:stop(After).
+
+done({done, _Best, Counts, Children}) -> {Counts, Children};
+done({more, Children}) -> done(receive Message -> weft_aco_children:handle(Message, Children) end).
+
 killed_ants_are_replaced_test_() ->
     {timeout, 60,
      fun() ->

@@ -27,7 +27,7 @@
 
 -define(NO_COUNTS, #{messages => 0, restarts => 0, given_up => 0}).
 -define(STOP_MS, 10000).
-%% In a round.
+%% In a round, and since the one before it.
 -define(RESTARTS_MAX, 50).
 
 %% @doc Starts children, or looks for those that another parent has started.
@@ -59,8 +59,7 @@ add(Pid, #{path := Path}, #children{pids = Pids, monitors = Monitors} = Children
 %% @doc Begins a round, with the best solution of all colonies.
 -spec round(pos_integer(), weft_aco:best(), children()) -> next().
 round(Number, Common, #children{pids = Pids} = Children) ->
-    Begun = Children#children{round = Number, common = Common, best = none, counts = ?NO_COUNTS,
-                              left = #{}},
+    Begun = Children#children{round = Number, common = Common, best = none, left = #{}},
     next(lists:foldl(fun send_round/2, Begun, maps:keys(Pids))).
 
 send_round(Path, #children{round = Number, common = Common, pids = Pids} = Children) ->
@@ -75,8 +74,9 @@ send_round(Path, #children{round = Number, common = Common, pids = Pids} = Child
 count(Key, #children{counts = Counts} = Children) ->
     Children#children{counts = Counts#{Key := map_get(Key, Counts) + 1}}.
 
+%% Who is lost between two rounds counts in the later one.
 next(#children{left = Left, best = Best, counts = Counts} = Children) when Left =:= #{} ->
-    {done, Best, Counts, Children};
+    {done, Best, Counts, Children#children{counts = ?NO_COUNTS}};
 next(Children) ->
     {more, Children}.
 
