@@ -87,4 +87,5 @@ bad_arguments_start_no_nodes_test_() ->
                              ["--nodes", "2", "--groups", "3"], ["--variant", "nothing"]]]
             ++ [{weft_aco_command, Words}
                 || Words <- [["--seed", "x"], ["--jobs", "3"], ["--number", "1"],
-                             ["--levels", "1"], ["--problem", "/no/such/file"]]]].
+                             ["--levels", "1"], ["--problem", "/no/such/file"],
+                             ["--version", "gr", "--variant", "stock"]]]].

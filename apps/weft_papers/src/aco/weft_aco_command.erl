@@ -43,10 +43,18 @@ count(Name, Min, Default, Help) ->
       value => "N", default => Default,
       help => [Help, " (default ", integer_to_list(Default), ")"]}.
 
-given(Given) ->
-    case problem(Given) of
-        {ok, Problem} -> run(Problem, Given);
-        {error, _} = Error -> weft_bench_arguments:status(Error)
+given(#{version := Version, variant := Variant} = Given) ->
+    case {weft_aco_workload:names(Version, Variant), weft_bench_variant:is_weft(Variant)} of
+        {{weft, _}, false} ->
+            Text = io_lib:format("--version ~s --variant ~s: names that all nodes know need "
+                                 "--variant stock_mesh, where all are connected, or one of weft",
+                                 [Version, Variant]),
+            weft_bench_arguments:status({error, Text});
+        _ ->
+            case problem(Given) of
+                {ok, Problem} -> run(Problem, Given);
+                {error, _} = Error -> weft_bench_arguments:status(Error)
+            end
     end.
 
 problem(#{problem := File} = Given) -> weft_aco_file:read(File, Given);
