@@ -11,17 +11,16 @@
 -define(SECONDS, 3).
 
 %% @doc Seconds from the second Begin until throughput is at least 95 % of that before, on average
-%% of three seconds. None if that is not before End.
+%% of three seconds. None if these are not before End.
 -spec recovery(Done :: [non_neg_integer()], {Begin :: non_neg_integer(), End :: pos_integer()},
                Before :: number()) -> {ok, non_neg_integer()} | none.
 recovery(Done, {Begin, End}, Before) ->
     back(lists:sublist(lists:nthtail(Begin, Done), End - Begin), ?BACK * Before, 0).
 
-back([], _Wanted, _Second) ->
+back(Done, _Wanted, _Second) when length(Done) < ?SECONDS ->
     none;
 back([_ | Later] = Done, Wanted, Second) ->
-    Next = lists:sublist(Done, ?SECONDS),
-    case lists:sum(Next) / length(Next) >= Wanted of
+    case lists:sum(lists:sublist(Done, ?SECONDS)) / ?SECONDS >= Wanted of
         true -> {ok, Second};
         false -> back(Later, Wanted, Second + 1)
     end.

@@ -12,6 +12,7 @@
 -module(weft_stores).
 
 -export([command/0]).
+-export([answer_ms/1]).
 
 -define(STORES, [weft, weft_disk, weft_strong, mnesia_dirty, mnesia, mnesia_disc, khepri,
                  khepri_consistent, redis, redis_disk, etcd]).
@@ -107,11 +108,15 @@ of_nodes(Store, Own, Dir, Rows) ->
           ok = Module:start(Store, Own, Nodes),
           Work = fun(Load) ->
                      weft_bench_nodes:call(Nodes, {n, 1}, weft_stores_clients, run,
-                                           {[Module, Store, Load], ?CALL_MS})
+                                           {[Module, Store, Load], answer_ms(Load)})
                  end,
           _ = Work(fill()),
           Rows(Work)
       end).
+
+%% @private How long a load may take, with all that it takes to end.
+-spec answer_ms(weft_stores_clients:load()) -> pos_integer().
+answer_ms(#{ms := Ms}) -> Ms + ?CALL_MS.
 
 fill() ->
     #{operation => fill, clients => 4, keys => ?KEYS, value_bytes => ?VALUE_BYTES, ms => 0}.
