@@ -63,6 +63,9 @@ with_a_rate() ->
              seed => 1, duration_ms => 400, per_second => 100.0},
     Calls = calls(weft_store_clients:run(Load)),
     ?assert(Calls > 40 andalso Calls < 130),
+    %% Each of many clients is due once in 100 seconds, and none of them to begin with.
+    #{latencies := Few} = weft_store_clients:run(Load#{clients => 50, per_second => 0.01}),
+    ?assert(weft_load_histogram:count(Few) < 10),
     ok = weft_store_ring:restarted(one_supervisor),
     ok = sys:suspend(weft_kv_request_sup),
     %% pacing: it stands still for three quarters of the time

@@ -103,9 +103,9 @@ end_library(#{through := library}) ->
 end_library(_Load) ->
     #{}.
 
-client(Number, #{seed := Seed} = Context) ->
-    Random = rand:seed_s(exsss, {Seed, Number, 1}),
-    client_loop(begun(Number, Context), Number, 0, Random, first_due(Context)).
+client(Number, #{seed := Seed} = Context0) ->
+    {Random, Context} = first_due(rand:seed_s(exsss, {Seed, Number, 1}), Context0),
+    client_loop(begun(Number, Context), Number, 0, Random, Context).
 
 begun(_Number, #{through := library, value_bytes := ValueBytes}) ->
     {library, value(ValueBytes)};
@@ -113,8 +113,16 @@ begun(Number, #{nodes := Nodes} = Context) ->
     {Behind, Before} = lists:split(Number rem length(Nodes), Nodes),
     connected(Before ++ Behind, Context).
 
-first_due(#{per_second := _, start_us := StartUs} = Context) -> Context#{due_us => StartUs};
-first_due(Context) -> Context.
+%% All clients at once would be a burst, which is no part of the load.
+first_due(Random0, #{per_second := PerSecond, start_us := StartUs} = Context) ->
+    {PauseUs, Random} = pause_us(PerSecond, Random0),
+    {Random, Context#{due_us => StartUs + PauseUs}};
+first_due(Random, Context) ->
+    {Random, Context}.
+
+pause_us(PerSecond, Random0) ->
+    {Drawn, Random} = rand:uniform_s(Random0),
+    {round(-math:log(1 - Drawn) * 1.0e6 / PerSecond), Random}.
 
 connected([Node | Nodes], #{value_bytes := ValueBytes}) ->
     {Session, Monitor} = spawn_monitor(Node, ?MODULE, session, [{self(), ValueBytes}]),
@@ -150,8 +158,7 @@ asked(Request, {Session, Monitor, _Nodes}) ->
 %% When the next operation begins, or should have begun.
 begin_us(Random0, #{per_second := PerSecond, due_us := DueUs, end_us := EndUs} = Context0) ->
     ok = wait_until(min(DueUs, EndUs)),
-    {Drawn, Random} = rand:uniform_s(Random0),
-    PauseUs = round(-math:log(1 - Drawn) * 1.0e6 / PerSecond),
+    {PauseUs, Random} = pause_us(PerSecond, Random0),
     Context = Context0#{due_us := DueUs + PauseUs},
     case erlang:monotonic_time(microsecond) of
         NowUs when NowUs >= EndUs, DueUs < EndUs ->
