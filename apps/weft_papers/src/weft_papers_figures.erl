@@ -80,7 +80,8 @@ given(#{figures := Ids} = Given) ->
             2
     end;
 given(_) ->
-    [io:format("~-16ts ~2b min  ~ts~n", [Id, minutes(Cells, []), Where])
+    Columns = lists:max([length(Id) || #{id := Id} <- figures()]),
+    [io:format("~*ts ~2b min  ~ts~n", [-Columns, Id, minutes(Cells, []), Where])
      || #{id := Id, where := Where, cells := Cells} <- figures()],
     0.
 

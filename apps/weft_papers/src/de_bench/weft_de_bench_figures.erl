@@ -79,7 +79,8 @@ peer_figures() ->
        claim => "With 1,000 B, 1 ms and no global commands throughput grows linearly to 150 nodes.",
        findings => fun linear/1, charts => throughput(<<"de_heavy">>),
        not_shown => ?TWO_CORES "Each node wants 30 commands per second, which all of them together "
-       "can compute."},
+       "can compute. A third of them are \"rex calls\" (de_10), the others spawn and rpc, as "
+       "there."},
      (figure("de_10", "Fig. 10: latency of spawn and rpc", <<"de_heavy">>))#{
        claim => "The time of rpc grows with the nodes, and that of spawn is much less.",
        findings => fun(Results) -> calls(<<"de_heavy">>, last, Results) end,
