@@ -1,0 +1,65 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What the workloads of weft_partisan_workload leave on their nodes, which the next cells have
+%% as well: nothing of what they keep there.
+-module(weft_partisan_workload_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([a_ring_is_gone_when_it_was_measured/1]).
+-export([of_rings/0]).
+
+-define(CALL_MS, 30000).
+-define(DURATION_MS, 200).
+-define(SIZE_BYTES, 1000).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() -> [a_ring_is_gone_when_it_was_measured].
+
+init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
+
+end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
+
+%% On nodes of stock distribution, whose messages to what is gone are lost.
+a_ring_is_gone_when_it_was_measured(Config) ->
+    with_trio(
+      Config,
+      fun(Nodes) ->
+          [begin
+               {ok, Values} = weft_partisan_workload:run(cell(Kind), Nodes),
+               ?assert(proplists:get_value(calls, Values) > 0),
+               ok = weft_test_nodes:until(fun() -> left(Nodes) =:= [] end, ?CALL_MS)
+           end || Kind <- [echo, key_value]]
+      end).
+
+cell(Kind) ->
+    #{workload => Kind, size_bytes => ?SIZE_BYTES, pairs => 2,
+      with => #{duration_ms => ?DURATION_MS}}.
+
+%% Who gossips takes a moment to end.
+left(Nodes) -> lists:append([call(Nodes, Role, ?MODULE, of_rings, []) || Role <- [a, b, c]]).
+
+%% Processes that code of the ring has started on this node, and that have not ended.
+of_rings() ->
+    [Started || Pid <- processes(), Pid =/= self(),
+                {current_function, Started} <- [process_info(Pid, current_function)],
+                element(1, Started) =:= weft_partisan_ring].
+
+with_trio(Config, Test) ->
+    Dir = ?config(priv_dir, Config),
+    Here = filename:absname(filename:dirname(code:which(?MODULE))),
+    weft_bench_place:with(
+      weft_bench_link:loopback(), Dir,
+      fun(Place) ->
+          {ok, Nodes} = weft_bench_nodes:start(stock, trio, #{place => Place, log_dir => Dir}),
+          try
+              [true = call(Nodes, Role, code, add_patha, [Here]) || Role <- [a, b, c]],
+              Test(Nodes)
+          after weft_bench_nodes:stop(Nodes)
+          end
+      end).
+
+call(Nodes, Role, Module, Function, Arguments) ->
+    weft_bench_nodes:call(Nodes, Role, Module, Function, {Arguments, ?CALL_MS}).
