@@ -94,6 +94,9 @@ status(Run) -> weft_diasca_root:status(Run).
 continue(File, Given) ->
     Options0 = maps:merge(#{checkpoint => File}, Given),
     case {weft_diasca_options:again(Options0), weft_diasca_file:read(File)} of
+        {{ok, #{settings := #{ticks := Ticks}}}, {ok, #{checkpoint := #{time := {Tick, _}}}}}
+          when Ticks < Tick ->
+            {error, {option, ticks, {before_the_checkpoint, Ticks, Tick}}};
         {{ok, Options}, {ok, #{checkpoint := Checkpoint} = Kept}} ->
             {ok, Run} = weft_diasca_root:start(#{'begin' => {checkpoint, Checkpoint},
                                                  about => maps:remove(checkpoint, Kept),

@@ -78,6 +78,18 @@ settings(Seed) ->
     #{seed => Seed, ticks => 30, order => sorted, probes => all, checkpoint_ticks => never,
       actors_max => 1000, messages_max => 10000, diascas_max => 100, probes_max => 100000}.
 
+%% Two values are in the checkpoint; of the next two none is kept, or there is no room for both.
+a_run_that_goes_on_keeps_what_its_options_say_test() ->
+    Specs = [actor({[{schedule, 1}, {schedule, 2}], [{probe, p, 1}, {probe, p, 2}]})],
+    {over, #{hash := Hash, values := 4}, Kept} =
+        run(Specs, 1, (settings(1))#{checkpoint_ticks := 1}, 1),
+    On = fun(Settings) -> weft_diasca_world:continue(hd(Kept), places(1), Settings, 1) end,
+    ?assertMatch({over, #{hash := Hash, values := 4, probes := #{p := [_, _, _, _]}}, []},
+                 On(#{})),
+    ?assertMatch({over, #{hash := Hash, values := 4, probes := #{p := [_, _]}}, []},
+                 On(#{probes => none})),
+    ?assertMatch({failed, {too_many_probes, 3}, []}, On(#{probes_max => 3})).
+
 %% --- rules ------------------------------------------------------------------------------------
 
 %% The actors here do what their arguments say.

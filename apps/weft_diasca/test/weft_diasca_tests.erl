@@ -168,8 +168,12 @@ a_run_goes_on_from_its_file_to_the_same_hash_test_() ->
 again(File) ->
     {ok, #{hash := Hash} = Whole} = weft_diasca:run(phold, #{}),
     {ok, #{hash := Hash}} = weft_diasca:run(phold, #{checkpoint => File, checkpoint_ticks => 30}),
-    {ok, #{checkpoint := #{tick := Tick}}} = weft_diasca_file:read(File),
+    {ok, #{checkpoint := #{tick := Tick, time := {At, _}}}} = weft_diasca_file:read(File),
     ?assert(Tick > 60 andalso Tick < 100),
+    {ok, #{hash := Then}} = weft_diasca:run(phold, #{ticks => At}),
+    ?assertMatch({ok, #{tick := At, hash := Then}}, weft_diasca:continue(File, #{ticks => At})),
+    {error, Before} = weft_diasca:continue(File, #{ticks => At - 1}),
+    told("the last tick can not be .*: the checkpoint is of tick", Before),
     {ok, Continued} = weft_diasca:continue(File, #{}),
     Measured = [wall_ms, setup_ms],
     ?assertEqual(maps:without(Measured, Whole), maps:without(Measured, Continued)),

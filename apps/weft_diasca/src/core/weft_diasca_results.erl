@@ -6,7 +6,7 @@
 %% values need not be kept for it, and a checkpoint has all that it takes to go on.
 -module(weft_diasca_results).
 
--export([new/2, add/3, hash/1, probes/1, count/1]).
+-export([new/2, restored/3, add/3, hash/1, probes/1, count/1]).
 -export_type([results/0, value/0, series/0]).
 
 %% One value as an actor has told it: the how manieth of this actor in this diasca.
@@ -23,6 +23,11 @@
 -spec new(all | none | [term()], Max :: pos_integer()) -> results().
 new(Keep, Max) ->
     #{hash => <<0:256>>, kept => #{}, keep => Keep, count => 0, in_memory => 0, max => Max}.
+
+%% @doc Those of a checkpoint. What was kept stays; of what comes, this is kept.
+-spec restored(all | none | [term()], Max :: pos_integer(), results()) -> results().
+restored(Keep, Max, Results) ->
+    Results#{keep := Keep, max := Max}.
 
 %% @doc Adds the values of a diasca, in any order. An error if too many would be kept.
 -spec add(weft_diasca_actor:time(), [value()], results()) -> {ok, results()} | {error, too_many}.

@@ -73,9 +73,10 @@ new(Actors, Nodes, Settings) ->
 -spec restored(checkpoint(), [node(), ...], map()) -> {[tuple()], root()}.
 restored(#{tick := Tick, last := Last, time := Time, settings := Before, results := Results,
            totals := Totals, actors := Actors}, Nodes, Settings) ->
-    Root = (empty(Nodes, maps:merge(Before, Settings)))
-        #root{phase = creating, last = Last, time = Time, next = at(Tick), results = Results,
-              totals = Totals, kept_at = element(1, Time)},
+    #{probes := Keep, probes_max := Max} = Now = maps:merge(Before, Settings),
+    Root = (empty(Nodes, Now))
+        #root{last = Last, time = Time, next = at(Tick), kept_at = element(1, Time),
+              results = weft_diasca_results:restored(Keep, Max, Results), totals = Totals},
     births([weft_diasca_balancer:restored(Saved, Nodes) || Saved <- Actors], Root).
 
 empty(Nodes, #{probes := Keep, probes_max := Max} = Settings) ->

@@ -17,6 +17,8 @@ words({option, Key, unknown}) ->
     f("a run has no option ~tp", [Key]);
 words({option, Key, is_in_the_checkpoint}) ->
     f("~tp can not be changed: it is what the checkpoint says", [Key]);
+words({option, ticks, {before_the_checkpoint, Ticks, Tick}}) ->
+    f("the last tick can not be ~b: the checkpoint is of tick ~b", [Ticks, Tick]);
 words({option, checkpoint, none}) ->
     "checkpoint_ticks says how often, and `checkpoint' in which file: it is not there";
 words({option, Key, Value}) ->
