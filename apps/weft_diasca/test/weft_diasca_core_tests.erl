@@ -134,6 +134,13 @@ actors_that_share_a_place_are_on_one_node_test() ->
     ?assertMatch({over, #{away := 0}, _}, run(Specs(#{place => city}), 3, settings(1), 1)),
     ?assertMatch({over, #{away := 4}, _}, run(Specs(#{}), 2, settings(1), 1)).
 
+%% The watchdog begins anew with each, or one would have only the time that another one has left.
+the_watchdog_is_told_of_all_that_takes_time_test() ->
+    Specs = [actor({[{schedule, 1}], [{create, tag, ?MODULE, [], #{}}]})],
+    ?assertEqual([creating, running, saving, running, creating, running, finishing],
+                 weft_diasca_world:phases(Specs, places(2), (settings(1))#{checkpoint_ticks := 1},
+                                          1)).
+
 %% --- what ends a run --------------------------------------------------------------------------
 
 an_actor_that_crashes_is_named_test() ->

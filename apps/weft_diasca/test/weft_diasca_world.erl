@@ -3,25 +3,33 @@
 %% the order sent, and what different ones send arrives in an order of chance.
 -module(weft_diasca_world).
 
--export([run/4, continue/4]).
+-export([run/4, phases/4, continue/4]).
 
 -record(world, {root, managers = #{}, actors = #{}, directory = #{}, channels = #{}, random,
                 kept = [], began = [], outcome = none}).
 
 %% @doc {over, Result} or {failed, Reason}, with the checkpoints that were kept, the last first.
 run(Actors, Nodes, Settings, Chance) ->
+    ended(begun(Actors, Nodes, Settings, Chance)).
+
+%% @doc What the root was at, one after the other, as it tells its watchdog.
+phases(Actors, Nodes, Settings, Chance) ->
+    #world{began = Began} = begun(Actors, Nodes, Settings, Chance),
+    lists:reverse(Began).
+
+begun(Actors, Nodes, Settings, Chance) ->
     start(weft_diasca_root_core:new(Actors, Nodes, Settings), Nodes, Chance).
 
 %% @doc The same from a checkpoint.
 continue(Checkpoint, Nodes, Settings, Chance) ->
-    start(weft_diasca_root_core:restored(Checkpoint, Nodes, Settings), Nodes, Chance).
+    ended(start(weft_diasca_root_core:restored(Checkpoint, Nodes, Settings), Nodes, Chance)).
 
 start({Effects, Root}, Nodes, Chance) ->
     World = #world{root = Root, random = weft_diasca_random:new(Chance, 0),
                    managers = maps:from_list([{Node, weft_diasca_manager_core:new(Node)}
                                               || Node <- Nodes]),
                    directory = maps:from_list([{Node, {0, #{}}} || Node <- Nodes])},
-    ended(until_over(effects(Effects, root, World))).
+    until_over(effects(Effects, root, World)).
 
 ended(#world{outcome = {Kind, What}, kept = Kept}) -> {Kind, What, Kept}.
 
@@ -58,7 +66,8 @@ effects(Effects, Self, World) ->
     lists:foldl(fun(Effect, W) -> effect(Effect, Self, W) end, World, Effects).
 
 effect({send, Node, Event}, root, World) -> push(root, {manager, Node}, Event, World);
-effect({began, Time}, root, #world{began = Began} = World) -> World#world{began = [Time | Began]};
+effect({began, Phase}, root, #world{began = Began} = World) ->
+    World#world{began = [Phase | Began]};
 effect({keep, Checkpoint}, root, #world{kept = Kept} = World) ->
     push(root, root, kept, World#world{kept = [Checkpoint | Kept]});
 effect({over, Result}, root, World) -> World#world{outcome = {over, Result}};

@@ -7,8 +7,8 @@
 %% there a checkpoint may be taken, and the run may be stopped.
 %%
 %% Events: those of `weft_diasca_manager_core', `stop', and `kept' (the checkpoint is on disk).
-%% Effects: `{send, Node, Event}' to a manager, `{began, Time}', `{keep, Checkpoint}', `{over,
-%% Result}', `{failed, Reason}'.
+%% Effects: `{send, Node, Event}' to a manager, `{began, Phase}' (before what it takes is sent),
+%% `{keep, Checkpoint}', `{over, Result}', `{failed, Reason}'.
 -module(weft_diasca_root_core).
 
 -export([new/3, restored/3, handle/2, is_late/1]).
@@ -136,7 +136,8 @@ births(Births, #root{counts = Counts0, placement = Placement, nodes = Nodes,
             {Effects, Next} = all_created(Root#root{phase = creating, counts = Counts,
                                                     placement = maps:merge(Placement, Added),
                                                     waiting = Asked}),
-            {[{send, Node, {create, maps:get(Node, Of)}} || Node <- Asked] ++ Effects, Next}
+            {[{began, creating} | [{send, Node, {create, maps:get(Node, Of)}} || Node <- Asked]]
+                 ++ Effects, Next}
     end.
 
 all_created(#root{waiting = [], next = Next} = Root) ->
@@ -158,7 +159,7 @@ begin_diasca({Tick, Diasca} = Time, #root{nodes = Nodes, totals = Totals} = Root
     #{diascas := Diascas, ticks := Ticks} = Totals,
     Of = fun(Node) -> [L || {Id, _} = L <- Letters, maps:get(Id, Placement, none) =:= Node] end,
     Begins = [{send, Node, {begin_diasca, Time, {Last, Born}, Gone, Of(Node)}} || Node <- Nodes],
-    {[{began, Time} | Begins],
+    {[{began, running} | Begins],
      Root#root{phase = running, time = {Tick, Diasca}, waiting = Nodes, sums = [], born = [],
                gone = [], letters = [],
                totals = Totals#{diascas := Diascas + 1,
@@ -220,7 +221,7 @@ decided(Sent, Sums, #root{time = {Tick, Diasca}, settings = #{diascas_max := Max
 between_ticks(Tick, #root{nodes = Nodes, settings = Settings} = Root) ->
     case is_checkpoint(Tick, Settings, Root) of
         true ->
-            {[{send, Node, save} || Node <- Nodes],
+            {[{began, saving} | [{send, Node, save} || Node <- Nodes]],
              Root#root{phase = saving, waiting = Nodes, saved = [], next = at(Tick)}};
         false when Root#root.is_stopped ->
             finish(Root);
@@ -250,7 +251,7 @@ all_saved(#root{next = Next, saved = Saved, gone = Gone, time = {Tick, _} = Time
 
 finish(#root{nodes = Nodes, time = {Tick, Diasca}} = Root) ->
     Time = {Tick, Diasca + 1},
-    {[{send, Node, {finish, Time}} || Node <- Nodes],
+    {[{began, finishing} | [{send, Node, {finish, Time}} || Node <- Nodes]],
      Root#root{phase = finishing, time = Time, waiting = Nodes, sums = []}}.
 
 over(#root{results = Results, totals = Totals, time = {Tick, _}, placement = Placement,

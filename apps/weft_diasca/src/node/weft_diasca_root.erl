@@ -5,7 +5,8 @@
 %% It tells its owner `{weft_diasca, Run, {ok, Result} | {error, Reason}}' once and ends; managers
 %% and actors end with it. It ends without a word when its owner ends. A node that is lost ends the
 %% run. If a diasca is not over after `diasca_ms', the managers that are awaited are asked which of
-%% their actors are late, and the run ends with their answers.
+%% their actors are late, and the run ends with their answers. To make actors, to collect a
+%% checkpoint and to finish may take as long each; to write a file takes as long as it takes.
 -module(weft_diasca_root).
 -behaviour(gen_server).
 
@@ -88,7 +89,7 @@ first(#state{job = #{'begin' := Begin, options := Options}} = State) ->
                           {checkpoint, Checkpoint} ->
                               weft_diasca_root_core:restored(Checkpoint, Nodes, Settings)
                       end,
-    effects(Effects, alive(State#state{core = Core})).
+    effects(Effects, State#state{core = Core}).
 
 %% @private
 handle_call(status, _From, #state{core = none} = State) ->
@@ -143,9 +144,9 @@ effects([], State) ->
 effects([{send, Node, Event} | Effects], #state{managers = Managers} = State) ->
     map_get(Node, Managers) ! {weft_diasca, Event},
     effects(Effects, State);
-effects([{began, _Time} | Effects], #state{began_ms = none} = State) ->
+effects([{began, running} | Effects], #state{began_ms = none} = State) ->
     effects(Effects, alive(State#state{began_ms = now_ms()}));
-effects([{began, _Time} | Effects], State) ->
+effects([{began, _Phase} | Effects], State) ->
     effects(Effects, alive(State));
 effects([{keep, Checkpoint}], #state{job = #{about := About, options := Options}} = State) ->
     #{checkpoint := File} = Options,
