@@ -15,6 +15,9 @@ any_program_does_what_the_oracle_says_in_any_order_of_delivery_test_() ->
 any_program_goes_on_from_any_checkpoint_to_the_same_hash_test_() ->
     {timeout, 120, ?_assert(proper:quickcheck(prop_checkpoint(), [{numtests, 60}, quiet]))}.
 
+any_program_that_is_stopped_goes_on_to_the_same_hash_test_() ->
+    {timeout, 120, ?_assert(proper:quickcheck(prop_stopped(), [{numtests, 100}, quiet]))}.
+
 shuffled_programs_do_not_depend_on_delivery_either_test_() ->
     {timeout, 120, ?_assert(proper:quickcheck(prop_shuffled(), [{numtests, 40}, quiet]))}.
 
@@ -53,6 +56,24 @@ prop_checkpoint() ->
                                                                  Chance),
                                   maps:remove(away, Whole) =:= maps:remove(away, Again)
                           end, Kept)
+            end).
+
+%% Who says that it was stopped has a checkpoint; a run that was not has the result of a whole one.
+prop_stopped() ->
+    ?FORALL({Count, Fuel, Seed, Nodes, Chance, Deliveries},
+            {range(1, 6), range(1, 6), integer(), range(1, 4), integer(), range(0, 200)},
+            begin
+                Settings = (settings(Seed))#{checkpoint_ticks := stop},
+                {over, Whole, []} = run(specs(Count, Fuel), 2, Settings, 1),
+                Stopped = weft_diasca_world:stopped(Deliveries, specs(Count, Fuel), places(Nodes),
+                                                    Settings, Chance),
+                {over, Again, _} = case Stopped of
+                                       {over, #{is_stopped := true}, [Checkpoint]} ->
+                                           weft_diasca_world:continue(
+                                             Checkpoint, places(5 - Nodes), #{}, Chance);
+                                       _ -> Stopped
+                                   end,
+                equals(maps:remove(away, Whole), maps:remove(away, Again))
             end).
 
 prop_shuffled() ->

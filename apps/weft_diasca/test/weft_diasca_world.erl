@@ -3,14 +3,21 @@
 %% the order sent, and what different ones send arrives in an order of chance.
 -module(weft_diasca_world).
 
--export([run/4, phases/4, continue/4]).
+-export([run/4, stopped/5, phases/4, continue/4]).
 
+%% `stop': after so many deliveries the run is stopped.
 -record(world, {root, managers = #{}, actors = #{}, directory = #{}, channels = #{}, random,
-                kept = [], began = [], outcome = none}).
+                stop = never, kept = [], began = [], outcome = none}).
 
 %% @doc {over, Result} or {failed, Reason}, with the checkpoints that were kept, the last first.
 run(Actors, Nodes, Settings, Chance) ->
     ended(begun(Actors, Nodes, Settings, Chance)).
+
+%% @doc The same, and it is stopped when so many events were delivered.
+stopped(Deliveries, Actors, Nodes, Settings, Chance) ->
+    {Effects, Root} = weft_diasca_root_core:new(Actors, Nodes, Settings),
+    ended(until_over(effects(Effects, root, (world(Root, Nodes, Chance))
+                                                #world{stop = Deliveries}))).
 
 %% @doc What the root was at, one after the other, as it tells its watchdog.
 phases(Actors, Nodes, Settings, Chance) ->
@@ -25,15 +32,26 @@ continue(Checkpoint, Nodes, Settings, Chance) ->
     ended(start(weft_diasca_root_core:restored(Checkpoint, Nodes, Settings), Nodes, Chance)).
 
 start({Effects, Root}, Nodes, Chance) ->
-    World = #world{root = Root, random = weft_diasca_random:new(Chance, 0),
-                   managers = maps:from_list([{Node, weft_diasca_manager_core:new(Node)}
-                                              || Node <- Nodes]),
-                   directory = maps:from_list([{Node, {0, #{}}} || Node <- Nodes])},
-    until_over(effects(Effects, root, World)).
+    until_over(effects(Effects, root, world(Root, Nodes, Chance))).
+
+world(Root, Nodes, Chance) ->
+    #world{root = Root, random = weft_diasca_random:new(Chance, 0),
+           managers = maps:from_list([{Node, weft_diasca_manager_core:new(Node)}
+                                      || Node <- Nodes]),
+           directory = maps:from_list([{Node, {0, #{}}} || Node <- Nodes])}.
 
 ended(#world{outcome = {Kind, What}, kept = Kept}) -> {Kind, What, Kept}.
 
-until_over(#world{outcome = none, channels = Channels, random = Random0} = World) ->
+until_over(#world{outcome = none, stop = 0} = World) ->
+    until_over(deliver(root, stop, World#world{stop = never}));
+until_over(#world{outcome = none, stop = Stop} = World) when is_integer(Stop) ->
+    until_over(delivered(World#world{stop = Stop - 1}));
+until_over(#world{outcome = none} = World) ->
+    until_over(delivered(World));
+until_over(World) ->
+    World.
+
+delivered(#world{channels = Channels, random = Random0} = World) ->
     {Chosen, Random} = weft_diasca_random:uniform(map_size(Channels), Random0),
     {From, To} = lists:nth(Chosen, maps:keys(Channels)),
     #{{From, To} := {[Event | Rest], Late}} = Channels,
@@ -42,9 +60,7 @@ until_over(#world{outcome = none, channels = Channels, random = Random0} = World
                {[], _} -> Channels#{{From, To} := {lists:reverse(Late), []}};
                _ -> Channels#{{From, To} := {Rest, Late}}
            end,
-    until_over(deliver(To, Event, World#world{channels = Left, random = Random}));
-until_over(World) ->
-    World.
+    deliver(To, Event, World#world{channels = Left, random = Random}).
 
 deliver(root, Event, #world{root = Root0} = World) ->
     {Effects, Root} = weft_diasca_root_core:handle(Event, Root0),

@@ -104,6 +104,9 @@ handle(kept, #root{phase = keeping, next = Next} = Root) ->
     onward(Next, Root#root{phase = running});
 handle({failed, Node, Time, Id, Why}, Root) ->
     failed({actor_failed, Node, Time, Id, Why}, Root);
+%% What has begun to finish was not stopped, and has no checkpoint of that.
+handle(stop, #root{phase = finishing} = Root) ->
+    {[], Root};
 handle(stop, Root) ->
     {[], Root#root{is_stopped = true}}.
 
