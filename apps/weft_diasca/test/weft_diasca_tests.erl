@@ -144,6 +144,7 @@ bad_options_are_refused_with_a_reason_test() ->
     Refused(soda, #{ticks => -5}, "option ticks can not be -5"),
     Refused(soda, #{diasca_ms => 1 bsl 32}, "option diasca_ms can not be"),
     Refused(soda, #{nodes => [a, a]}, "option nodes can not be"),
+    Refused(soda, #{checkpoint => ""}, "option checkpoint can not be"),
     Refused(soda, #{checkpoint_ticks => 5}, "checkpoint_ticks says how often"),
     Refused(soda, #{options => #{cans => 5}}, "no option cans; it has"),
     Refused(soda, #{options => #{customers => [{7, 1, 1}]}}, "a customer wants machine 7 of 2"),
@@ -202,4 +203,7 @@ damaged(File) ->
     {error, Seed} = weft_diasca:continue(File, #{seed => 1}),
     told("seed can not be changed", Seed),
     {error, Where} = weft_diasca:run(phold, #{checkpoint => "/dev/null/x", checkpoint_ticks => 1}),
-    told("checkpoint /dev/null/x: ", Where).
+    told("can not be written to /dev/null/x: ", Where),
+    %% It would be written when the run is stopped; that is too late to say that it can not be.
+    {error, Dir} = weft_diasca:run(phold, #{checkpoint => filename:dirname(File), ticks => 1}),
+    told("can not be written to .*: illegal operation on a directory", Dir).

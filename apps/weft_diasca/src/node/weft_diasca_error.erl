@@ -38,6 +38,9 @@ words({late, Phase, Time, Late}) ->
       [Phase, at(Time), lists:join("; ", [late(One) || One <- Late])]);
 words({checkpoint, File, damaged}) ->
     f("~ts is no checkpoint, or is damaged", [File]);
+words({checkpoint, File, {not_writable, Why}}) ->
+    f("checkpoints can not be written to ~ts: ~ts. Name another file with `checkpoint', or `none'",
+      [File, posix(Why)]);
 words({checkpoint, File, Why}) ->
     f("checkpoint ~ts: ~ts", [File, posix(Why)]);
 words({run_lost, Why}) ->

@@ -57,7 +57,8 @@ checked(Options, Known) ->
 is_right(nodes, Nodes) ->
     is_list(Nodes) andalso Nodes =/= [] andalso lists:all(fun is_atom/1, Nodes)
         andalso length(lists:usort(Nodes)) =:= length(Nodes);
-is_right(checkpoint, File) -> File =:= none orelse io_lib:printable_unicode_list(File);
+is_right(checkpoint, File) ->
+    File =:= none orelse (io_lib:printable_unicode_list(File) andalso File =/= "");
 is_right(options, Options) -> is_map(Options);
 is_right(seed, _Seed) -> true;
 is_right(ticks, Ticks) -> is_integer(Ticks) andalso Ticks >= 0;

@@ -61,7 +61,13 @@ init({Owner, Job}) ->
 now_ms() -> erlang:monotonic_time(millisecond).
 
 %% @private
-handle_continue(start, #state{job = #{options := #{nodes := Nodes}}} = State) ->
+handle_continue(start, #state{job = #{options := #{checkpoint := File}}} = State) ->
+    case File =:= none orelse weft_diasca_file:check(File) of
+        {error, Why} -> over({error, {checkpoint, File, {not_writable, Why}}}, State);
+        _ -> managers(State)
+    end.
+
+managers(#state{job = #{options := #{nodes := Nodes}}} = State) ->
     Answers = lists:zip(Nodes, erpc:multicall(Nodes, weft_diasca_manager, start, [self()],
                                               ?START_MS)),
     case [{Node, Answer} || {Node, Answer} <- Answers, not is_started(Answer)] of
