@@ -56,11 +56,11 @@ start(Module, #{options := Defaults}, Own, Options) ->
             {error, {workload, Module, io_lib:format("it has no option ~tp; it has ~0tp",
                                                      [Key, Defaults])}};
         [] ->
-            case Module:actors(maps:merge(Defaults, Own)) of
+            case weft_diasca_workload:actors(Module, maps:merge(Defaults, Own)) of
                 {error, Text} -> {error, {workload, Module, Text}};
-                Actors -> weft_diasca_root:start(#{'begin' => {actors, Actors},
-                                                   about => #{workload => Module},
-                                                   options => Options})
+                {ok, Actors} -> weft_diasca_root:start(#{'begin' => {actors, Actors},
+                                                         about => #{workload => Module},
+                                                         options => Options})
             end
     end.
 

@@ -6,7 +6,7 @@
 %% What actors do is not here (`weft_diasca_actor').
 -module(weft_diasca_workload).
 
--export([about/1, names/0, module/1]).
+-export([about/1, actors/2, names/0, module/1]).
 -export_type([about/0]).
 
 %% `ticks': the last tick, if the run says nothing else. `options': all that it understands, with
@@ -28,6 +28,27 @@ about(Module) ->
                 false -> none
             end;
         {error, _} -> none
+    end.
+
+%% @doc The first actors, or what is wrong with the options, or with what a module says they are.
+-spec actors(module(), Options :: map()) ->
+    {ok, [{module(), term(), weft_diasca_actor:options()}]} | {error, Text :: iodata()}.
+actors(Module, Options) ->
+    case Module:actors(Options) of
+        {error, Text} -> {error, Text};
+        Actors when length(Actors) >= 0 -> checked(1, Actors, Actors);
+        Other -> {error, io_lib:format("actors/1 is to return a list, and returned ~0tP",
+                                       [Other, 20])}
+    end.
+
+checked(_Id, [], Actors) ->
+    {ok, Actors};
+checked(Id, [One | Others], Actors) ->
+    case weft_diasca_balancer:is_actor(One) of
+        true -> checked(Id + 1, Others, Actors);
+        false -> {error, io_lib:format("actor ~b is to be {Module, Arguments, Options}, of which "
+                                       "Options is a map that may have place, and is ~0tP",
+                                       [Id, One, 20])}
     end.
 
 %% @doc The names of those that come with the engine.

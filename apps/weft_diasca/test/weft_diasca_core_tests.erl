@@ -170,6 +170,9 @@ an_actor_that_crashes_is_named_test() ->
     ?assertMatch({failed, {actor_failed, a, {0, 0}, 1, {_, error, {no_effect, {schedule, 0}, at, _},
                                                         _}}, _},
                  run([actor([{schedule, 0}])], 1, settings(1), 1)),
+    ?assertMatch({failed, {actor_failed, a, {0, 0}, 1,
+                           {_, error, {no_effect, {create, tag, _, _, _}, at, _}, _}}, _},
+                 run([actor([{create, tag, ?MODULE, [], #{near => 1}}])], 1, settings(1), 1)),
     ?assertMatch({failed, {actor_failed, a, {0, 0}, 1, {_, error, {not_plain, _}, _}}, _},
                  run([actor([{probe, who, self()}])], 1, settings(1), 1)).
 

@@ -55,6 +55,7 @@ phold_neither_loses_nor_makes_events_test() ->
 %% A workload of actors that do what the test says.
 about() -> #{text => "for tests", ticks => 1000000, options => #{actors => []}}.
 
+actors(#{actors := {are, Actors}}) -> Actors;
 actors(#{actors := Actors}) -> [{?MODULE, Do, #{}} || Do <- Actors].
 
 init(Do, #{tick := Tick}) -> {Do, [{schedule, Tick + 1}]}.
@@ -144,6 +145,10 @@ bad_options_are_refused_with_a_reason_test() ->
     Refused(soda, #{ticks => -5}, "option ticks can not be -5"),
     Refused(soda, #{diasca_ms => 1 bsl 32}, "option diasca_ms can not be"),
     Refused(soda, #{nodes => [a, a]}, "option nodes can not be"),
+    Refused(soda, #{nodes => 5}, "option nodes can not be"),
+    Refused(soda, #{nodes => []}, "option nodes can not be"),
+    Refused(soda, #{nodes => [a | b]}, "option nodes can not be"),
+    Refused(soda, #{probes => [a | b]}, "option probes can not be"),
     Refused(soda, #{checkpoint => ""}, "option checkpoint can not be"),
     Refused(soda, #{checkpoint_ticks => 5}, "checkpoint_ticks says how often"),
     Refused(soda, #{options => #{cans => 5}}, "no option cans; it has"),
@@ -151,6 +156,17 @@ bad_options_are_refused_with_a_reason_test() ->
     Refused(phold, #{options => #{actors => 0}}, "actors, events and delay_max are numbers"),
     Refused(phold, #{actors_max => 10}, "more than 10 actors"),
     Refused(soda, #{nodes => [none@nowhere]}, "node none@nowhere can not be used").
+
+a_workload_that_is_wrong_is_told_what_it_is_to_return_test() ->
+    Wrong = fun(Actors, Text) ->
+                    {error, Reason} = run({are, Actors}, #{}),
+                    told(Text, Reason)
+            end,
+    Right = {?MODULE, idle, #{place => here}},
+    Wrong(Right, "actors/1 is to return a list, and returned {"),
+    Wrong([Right | Right], "actors/1 is to return a list"),
+    Wrong([Right, {?MODULE, idle}], "actor 2 is to be .*, and is {weft_diasca_tests,idle}"),
+    Wrong([Right, {?MODULE, idle, #{near => here}}], "Options is a map that may have place").
 
 told(Pattern, Reason) ->
     ?assertMatch({match, _}, re:run(weft_diasca:format_error(Reason), Pattern, [dotall])).

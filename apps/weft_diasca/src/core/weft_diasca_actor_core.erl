@@ -187,10 +187,15 @@ effect({withdraw, When}, #acts{actor = #actor{agenda = Agenda} = Actor} = Acts) 
     Acts#acts{actor = Actor#actor{agenda = ordsets:del_element(When, Agenda)}};
 effect({probe, Name, Value}, Acts) ->
     probe(Name, Value, Acts);
-effect({create, Tag, Module, Arguments, Options}, #acts{creates = Creates} = Acts)
-  when is_atom(Module), is_map(Options) ->
-    New = {length(Creates) + 1, Tag, {Module, Arguments, Options}},
-    Acts#acts{creates = [New | Creates]};
+effect({create, Tag, Module, Arguments, Options} = Effect, #acts{time = Time} = Acts) ->
+    Spec = {Module, Arguments, Options},
+    case weft_diasca_balancer:is_actor(Spec) of
+        true ->
+            #acts{creates = Creates} = Acts,
+            Acts#acts{creates = [{length(Creates) + 1, Tag, Spec} | Creates]};
+        false ->
+            erlang:error({no_effect, Effect, at, Time})
+    end;
 effect(terminate, Acts) ->
     #acts{actor = Actor} = Last = last_words(Acts),
     Last#acts{actor = Actor#actor{ends = true}};

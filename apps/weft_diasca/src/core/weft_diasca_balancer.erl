@@ -3,11 +3,18 @@
 %% its sequence of chance begins. Numbers and chance do not depend on the nodes.
 -module(weft_diasca_balancer).
 
--export([birth/4, restored/2, place/3]).
+-export([is_actor/1, birth/4, restored/2, place/3]).
 -export_type([birth/0]).
 
 %% What a manager needs to make an actor: a new one, or one of a checkpoint.
 -type birth() :: {weft_diasca_actor:id(), {new, map()} | {saved, map()}}.
+
+%% @doc Whether an actor can be made of it.
+-spec is_actor(term()) -> boolean().
+is_actor({Module, _Arguments, Options}) when is_atom(Module), is_map(Options) ->
+    maps:without([place], Options) =:= #{};
+is_actor(_) ->
+    false.
 
 %% @doc A new actor, and its node.
 -spec birth(weft_diasca_actor:id(), {module(), term(), weft_diasca_actor:options()},

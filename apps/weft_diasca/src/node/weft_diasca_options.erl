@@ -54,16 +54,17 @@ checked(Options, Known) ->
                                   end}}
     end.
 
-is_right(nodes, Nodes) ->
-    is_list(Nodes) andalso Nodes =/= [] andalso lists:all(fun is_atom/1, Nodes)
-        andalso length(lists:usort(Nodes)) =:= length(Nodes);
+is_right(nodes, Nodes) when length(Nodes) > 0 ->
+    lists:all(fun is_atom/1, Nodes) andalso length(lists:usort(Nodes)) =:= length(Nodes);
+is_right(nodes, _Other) -> false;
 is_right(checkpoint, File) ->
     File =:= none orelse (io_lib:printable_unicode_list(File) andalso File =/= "");
 is_right(options, Options) -> is_map(Options);
 is_right(seed, _Seed) -> true;
 is_right(ticks, Ticks) -> is_integer(Ticks) andalso Ticks >= 0;
 is_right(order, Order) -> lists:member(Order, [sorted, shuffled]);
-is_right(probes, Probes) -> lists:member(Probes, [all, none]) orelse is_list(Probes);
+is_right(probes, Probes) when length(Probes) >= 0 -> true;
+is_right(probes, Probes) -> lists:member(Probes, [all, none]);
 is_right(checkpoint_ticks, never) -> true;
 %% A timer takes no more.
 is_right(diasca_ms, Ms) when Ms > 16#FFFFFFFF -> false;
