@@ -162,6 +162,26 @@ the_watchdog_is_told_of_all_that_takes_time_test() ->
                  weft_diasca_world:phases(Specs, places(2), (settings(1))#{checkpoint_ticks := 1},
                                           1)).
 
+%% It was the square of their number.
+many_effects_take_as_long_each_as_few_test_() ->
+    [{atom_to_list(element(1, Effect)),
+      fun() ->
+              Few = reductions(lists:duplicate(4000, Effect)),
+              ?assert(reductions(lists:duplicate(16000, Effect)) < 8 * Few)
+      end} || Effect <- [{probe, name, 1}, {create, tag, ?MODULE, [], #{}}, {send, 1, hello}]].
+
+reductions(Effects) ->
+    {_, Actor} = weft_diasca_actor_core:handle(
+                   {message, {0, 0}, 1, 1, {do, Effects}, me}, none,
+                   weft_diasca_actor_core:new(1, {saved, #{module => ?MODULE, state => none,
+                                                           place => turn, order => sorted,
+                                                           agenda => []}})),
+    Lookup = fun(1) -> {ok, me, here} end,
+    {reductions, Before} = process_info(self(), reductions),
+    {[_ | _], _} = weft_diasca_actor_core:handle({trigger, {0, 0}, []}, Lookup, Actor),
+    {reductions, After} = process_info(self(), reductions),
+    After - Before.
+
 %% --- what ends a run --------------------------------------------------------------------------
 
 an_actor_that_crashes_is_named_test() ->

@@ -47,7 +47,7 @@
     report = none :: none | {weft_diasca_actor:time(), report()}}).
 %% What one diasca has made of the actor so far.
 -record(acts, {actor, time, lookup, effects = [], sent = 0, away = 0, dropped = 0, probes = [],
-               creates = [], number = 0}).
+               probed = 0, creates = [], created = 0, number = 0}).
 
 -opaque actor() :: #actor{}.
 
@@ -191,8 +191,8 @@ effect({create, Tag, Module, Arguments, Options} = Effect, #acts{time = Time} = 
     Spec = {Module, Arguments, Options},
     case weft_diasca_balancer:is_actor(Spec) of
         true ->
-            #acts{creates = Creates} = Acts,
-            Acts#acts{creates = [{length(Creates) + 1, Tag, Spec} | Creates]};
+            #acts{creates = Creates, created = Created} = Acts,
+            Acts#acts{creates = [{Created + 1, Tag, Spec} | Creates], created = Created + 1};
         false ->
             erlang:error({no_effect, Effect, at, Time})
     end;
@@ -202,9 +202,9 @@ effect(terminate, Acts) ->
 effect(Other, #acts{time = Time}) ->
     erlang:error({no_effect, Other, at, Time}).
 
-probe(Name, Value, #acts{probes = Probes, actor = #actor{id = Id}} = Acts) ->
+probe(Name, Value, #acts{probes = Probes, probed = Probed, actor = #actor{id = Id}} = Acts) ->
     _ = weft_diasca_bytes:encode({Name, Value}),
-    Acts#acts{probes = [{Id, length(Probes) + 1, Name, Value} | Probes]}.
+    Acts#acts{probes = [{Id, Probed + 1, Name, Value} | Probes], probed = Probed + 1}.
 
 last_words(#acts{actor = #actor{ends = true}} = Acts) ->
     Acts;
