@@ -83,7 +83,7 @@ await(Run) ->
 -spec stop(Run :: pid()) -> ok.
 stop(Run) -> weft_diasca_root:stop(Run).
 
-%% @doc How far a run is.
+%% @doc How far a run is. Of one that has ended it exits, as a call of a process that is not there.
 -spec status(Run :: pid()) -> #{tick := weft_diasca_actor:tick(), diasca := non_neg_integer(),
                                 phase := atom()}.
 status(Run) -> weft_diasca_root:status(Run).
