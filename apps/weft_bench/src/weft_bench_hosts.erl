@@ -17,11 +17,12 @@
                   command := fun(([string(), ...]) -> {string(), [string()]})}.
 
 %% @doc Those cells that can run there, with the variants that can: no emulated links, no clusters,
-%% and no certificates, which are files of this machine.
+%% no signals to nodes, and no certificates, which are files of this machine.
 -spec cells([weft_bench_workload:cell()]) -> [weft_bench_workload:cell()].
 cells(Cells) ->
     [Cell#{variants := Left}
      || #{layout := pair, link := #{label := loopback}, variants := Variants} = Cell <- Cells,
+        not maps:get(only_here, Cell, false),
         [_ | _] = Left <- [[Variant || Variant <- Variants,
                                        not weft_bench_variant:is_tls(Variant)]]].
 

@@ -21,8 +21,9 @@ cells(full) -> [(cell(60000, [stock, weft_1, weft_8, channel]))#{repetitions_max
 
 cell(DurationMs, Variants) ->
     #{suite => g, workload => slow_receiver, size_bytes => ?SIZE_BYTES, pairs => ?SENDERS,
-      streams => 0, fresh => true, link => weft_bench_link:loopback(), layout => pair,
-      variants => Variants, cost_ms => DurationMs + 1000, with => #{duration_ms => DurationMs}}.
+      streams => 0, fresh => true, only_here => true, link => weft_bench_link:loopback(),
+      layout => pair, variants => Variants, cost_ms => DurationMs + 1000,
+      with => #{duration_ms => DurationMs}}.
 
 %% @private
 run(#{with := #{duration_ms := DurationMs}}, Nodes) ->

@@ -25,6 +25,8 @@
                   fresh => boolean(),
                   %% Only measured if its suite is asked for.
                   on_demand => boolean(),
+                  %% Sends signals to its nodes, which by their numbers are others on another host.
+                  only_here => boolean(),
                   %% What run/2 takes, warm-up included.
                   cost_ms := pos_integer(),
                   %% What only the workload understands.

@@ -61,3 +61,9 @@ links_have_room_for_one_round_trip_test() ->
     ?assertEqual(1000000, Long),
     #{queue_bytes := Short} = weft_bench_link:emulated(1, 800, 0),
     ?assertEqual(500000, Short).
+
+%% By their numbers the signals of this one would be for processes of this machine.
+no_signals_for_nodes_on_other_hosts_test_() ->
+    [?_assertEqual([], [x || #{workload := slow_receiver} <- weft_bench_hosts:cells(cells(Scope))])
+     || Scope <- [quick, full]]
+        ++ [?_assertMatch([_ | _], weft_bench_hosts:cells(cells(full)))].
