@@ -41,11 +41,15 @@ flood(Nodes, Count, DurationMs) ->
     Receivers = [Sink || {_, {_, [Sink]}} <- Sinks],
     StartUs = weft_bench_nodes:call(Nodes, a, ?MODULE, broadcast,
                                     {[Mode, Receivers, ?SIZE_BYTES, DurationMs], ?CALL_MS}),
-    Arrived = [weft_bench_nodes:call(Nodes, Role, weft_bench_flood, await_sinks,
-                                     {[Collector, ?CALL_MS], ?CALL_MS + 1000})
-               || {Role, {Collector, _}} <- Sinks],
-    LastUs = lists:max([AtUs || {ok, AtUs, _} <- Arrived]),
-    {LastUs - StartUs, lists:sum([Messages || {ok, _, Messages} <- Arrived])}.
+    {Ends, Messages} = lists:unzip([arrived(Nodes, Role, Collector)
+                                    || {Role, {Collector, _}} <- Sinks]),
+    {lists:max(Ends) - StartUs, lists:sum(Messages)}.
+
+%% A node that did not get all of them makes the measurement fail, as one of a pair does.
+arrived(Nodes, Role, Collector) ->
+    {ok, AtUs, Messages} = weft_bench_nodes:call(Nodes, Role, weft_bench_flood, await_sinks,
+                                                 {[Collector, ?CALL_MS], ?CALL_MS + 1000}),
+    {AtUs, Messages}.
 
 %% @doc On the sending node: sends to all receivers for a time, then how many messages it were.
 -spec broadcast(weft_bench_variant:mode(), [pid()], SizeBytes :: pos_integer(),

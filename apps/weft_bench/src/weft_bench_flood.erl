@@ -66,7 +66,10 @@ flood(Mode, Sinks, Payload, Limit) ->
     StartUs = os:perf_counter(microsecond),
     lists:foreach(fun({Pid, _}) -> Pid ! {go, until(Limit, StartUs)} end, Senders),
     lists:foreach(fun({Pid, Monitor}) ->
-                      receive {'DOWN', Monitor, process, Pid, normal} -> ok end
+                      receive
+                          {'DOWN', Monitor, process, Pid, normal} -> ok;
+                          {'DOWN', Monitor, process, Pid, Why} -> error({sender_failed, Why})
+                      end
                   end, Senders),
     StartUs.
 

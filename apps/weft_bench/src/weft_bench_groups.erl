@@ -15,7 +15,7 @@
 %% the rows of a cluster as soon as it is measured.
 -module(weft_bench_groups).
 
--export([command/0, main/1]).
+-export([command/0, main/1, talked/4]).
 -export([listen/0, heard/0, talk/3]).
 
 -define(NODES, 37).
@@ -145,7 +145,9 @@ deadline() -> erlang:monotonic_time(millisecond) + ?DEADLINE_MS.
 difference(Key, Before, After) ->
     [maps:get(Key, A) - maps:get(Key, B) || {B, A} <- lists:zip(Before, After)].
 
-%% What each node received. All send at once; it is over when all has arrived.
+%% @doc What each node received. All workers send at once; it is over when all has arrived.
+-spec talked(uniform | local, Parts :: [[pos_integer()]], weft_bench_nodes:nodes(),
+             Count :: pos_integer()) -> [integer()].
 talked(How, Parts, Nodes, Count) ->
     Workers = lists:append(Parts),
     Heard = heard(Nodes, Count),
@@ -153,9 +155,15 @@ talked(How, Parts, Nodes, Count) ->
     Talks = [spawn_monitor(fun() -> ok = call(N, Nodes, talk,
                                               [targets(How, N, Parts, Nodes), ?MESSAGES,
                                                ?MESSAGE_BYTES]) end) || N <- Workers],
-    [receive {'DOWN', Ref, process, Pid, normal} -> ok end || {Pid, Ref} <- Talks],
+    lists:foreach(fun ended/1, Talks),
     until(fun() -> heard(Nodes, Count) - Heard =:= ?MESSAGES * length(Workers) end, deadline()),
     difference(packets, Before, weft_bench_cluster:traffic(Nodes)).
+
+ended({Pid, Ref}) ->
+    receive
+        {'DOWN', Ref, process, Pid, normal} -> ok;
+        {'DOWN', Ref, process, Pid, Why} -> error({talk_failed, Why})
+    end.
 
 heard(Nodes, Count) ->
     lists:sum([call(N, Nodes, heard, []) || N <- lists:seq(1, Count)]).

@@ -54,18 +54,24 @@ calls(Nodes, Callers, ForMs) ->
     Names = weft_bench_cluster:nodes(Nodes),
     lists:append(all(Nodes, run_callers, [Names, Callers, ForMs], ForMs + ?CALL_MS)).
 
-%% On all nodes at the same time.
+%% On all nodes at the same time. A node that is lost is an error of this measurement alone.
 all(Nodes, Function, Arguments, TimeoutMs) ->
     Self = self(),
     Of = fun(Role) ->
-                 spawn_link(fun() ->
-                                Answer = weft_bench_nodes:call(Nodes, Role, ?MODULE, Function,
-                                                               {Arguments, TimeoutMs}),
-                                Self ! {self(), Answer}
-                            end)
+                 spawn_monitor(fun() ->
+                                   Answer = weft_bench_nodes:call(Nodes, Role, ?MODULE, Function,
+                                                                  {Arguments, TimeoutMs}),
+                                   Self ! {self(), Answer}
+                               end)
          end,
-    Asked = [Of(Role) || Role <- weft_bench_nodes:roles(Nodes)],
-    [receive {Pid, Answer} -> Answer end || Pid <- Asked].
+    Asked = [{Role, Of(Role)} || Role <- weft_bench_nodes:roles(Nodes)],
+    [answer(Role, Call) || {Role, Call} <- Asked].
+
+answer(Role, {Pid, Monitor}) ->
+    receive
+        {Pid, Answer} -> demonitor(Monitor, [flush]), Answer;
+        {'DOWN', Monitor, process, Pid, Why} -> error({no_answer_of, Role, Why})
+    end.
 
 %% @doc On a node: connects it with those that come after it in the list.
 -spec connect([node()]) -> ok.

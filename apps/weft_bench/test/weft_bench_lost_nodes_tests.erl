@@ -1,0 +1,68 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A node that is lost, or does not get all, or has done its part too early, makes a measurement
+%% fail: it neither hangs nor ends the command, and the others do not stand for it. The nodes are
+%% processes of this emulator.
+-module(weft_bench_lost_nodes_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(NO_TRAFFIC, #{connections => 0, packets => 0, bytes => 0}).
+
+%% What a node answers to a call of Module:Function is up to the function.
+fake(Roles, Answer) ->
+    #{variant => stock, tls => none, are_here => true, quota => none, groups => [],
+      peers => maps:from_list([{Role, #{peer => spawn_link(fun() -> peer(Role, Answer) end),
+                                        node => node(), os_pid => os:getpid(), boot => #{}}}
+                               || Role <- Roles])}.
+
+peer(Role, Answer) ->
+    receive
+        {'$gen_call', From, {call, Module, Function, Arguments}} ->
+            gen:reply(From, case Answer(Role, Module, Function, Arguments) of
+                                lost -> {error, noconnection};
+                                Reply -> {ok, Reply}
+                            end),
+            peer(Role, Answer)
+    end.
+
+%% The command goes on with the other cells then: it must not end with a process of its own.
+a_node_of_a_mesh_test() ->
+    Nodes = fake([{n, 1}, {n, 2}], fun({n, 1}, _, _, _) -> ok;
+                                      ({n, 2}, _, _, _) -> lost
+                                   end),
+    Measure = fun() -> weft_bench_mesh:prepare(Nodes) end,
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({caught, catch Measure()}) end),
+    receive
+        {'DOWN', Monitor, process, Pid, Why} ->
+            ?assertMatch({caught, {'EXIT', {{no_answer_of, {n, 2}, _}, _}}}, Why)
+    end.
+
+a_worker_of_a_group_test_() ->
+    {timeout, 10,
+     fun() ->
+             Nodes = fake([{n, Number} || Number <- [1, 2, 3]],
+                          fun({n, 3}, _, talk, _) -> lost;
+                             (_, _, talk, _) -> ok;
+                             (_, _, heard, _) -> 0;
+                             (_, _, traffic, _) -> ?NO_TRAFFIC
+                          end),
+             ?assertError({talk_failed, _}, weft_bench_groups:talked(uniform, [[2, 3]], Nodes, 3))
+     end}.
+
+%% The others have all: without the one that has not, the rate would look well.
+a_receiver_of_a_fan_out_test() ->
+    Collector = {self(), [self()]},
+    Nodes = fake([a, {r, 1}, {r, 2}],
+                 fun(a, _, broadcast, _) -> 0;
+                    (_, _, start_sinks, _) -> Collector;
+                    ({r, 1}, _, await_sinks, _) -> {ok, 1000, 10};
+                    ({r, 2}, _, await_sinks, _) -> {error, {a_sink_got, 3, messages_of, 10}}
+                 end),
+    Cell = #{pairs => 2, with => #{duration_ms => 10}},
+    ?assertError({badmatch, {error, {a_sink_got, 3, messages_of, 10}}},
+                 weft_bench_fan_out:run(Cell, Nodes)).
+
+a_sender_that_fails_test_() ->
+    {timeout, 10, ?_assertError({sender_failed, {badarg, _}},
+                                weft_bench_flood:flood(plain, [nobody_has_this_name],
+                                                       {binary, 10}, {messages, 1}))}.
