@@ -55,6 +55,7 @@ run(#{workload := Workload} = Cell, Nodes)
   when Workload =:= flood_to_busy; Workload =:= flood_from_busy ->
     flood(Cell, Nodes);
 run(#{workload := Workload, with := #{duration_ms := DurationMs}} = Cell, Nodes) ->
+    BeginMs = now_ms(),
     Busy = case {Workload, lists:member(g, weft_bench_nodes:roles(Nodes))} of
                {call_from_busy, _} -> a;
                {_, true} -> g;
@@ -68,17 +69,31 @@ run(#{workload := Workload, with := #{duration_ms := DurationMs}} = Cell, Nodes)
             end,
     _ = Calls(?WARM_UP_MS),
     Latencies = Calls(DurationMs),
+    %% Calls to a node at rest are not what is asked for, and in their time there are many more.
+    now_ms() - BeginMs < compute_ms(Cell) orelse error(computing_ended_before_the_calls),
+    ok = call(Nodes, Busy, weft_bench_computing, stop, [Conductor]),
     _ = call(Nodes, Busy, weft_bench_computing, result, [Conductor, ?CALL_MS]),
     {ok, maps:to_list(Latencies)}.
+
+now_ms() -> erlang:monotonic_time(millisecond).
 
 echo(stock_relay, Nodes) ->
     call(Nodes, g, weft_bench_computing, start_relay, [echo(stock, Nodes)]);
 echo(_Variant, Nodes) ->
     call(Nodes, b, weft_bench_computing, start_echo, []).
 
-compute(Nodes, Role, #{workload := Workload, streams := Count,
-                       with := #{duration_ms := DurationMs}}) ->
-    Plan = #{count => Count, warm_up_ms => ?WARM_UP_MS, for_ms => DurationMs + 2 * ?WARM_UP_MS,
+compute_ms(#{workload := Workload, with := #{duration_ms := DurationMs}}) ->
+    DurationMs + 2 * ?WARM_UP_MS + reserve_ms(Workload, DurationMs).
+
+%% The last call of the warm-up, and that of the others, may take as long as a call may. Processes of
+%% a high priority can not be told to stop before, so they have less.
+reserve_ms(call_to_high, DurationMs) -> min(2 * ?TIMEOUT_MS, DurationMs);
+reserve_ms(flood_to_busy, _DurationMs) -> 0;
+reserve_ms(flood_from_busy, _DurationMs) -> 0;
+reserve_ms(_Calls, _DurationMs) -> 2 * ?TIMEOUT_MS.
+
+compute(Nodes, Role, #{workload := Workload, streams := Count} = Cell) ->
+    Plan = #{count => Count, warm_up_ms => ?WARM_UP_MS, for_ms => compute_ms(Cell),
              priority => case Workload of call_to_high -> high; _ -> normal end,
              schedulers => case Workload of call_to_busy_one -> 1; _ -> all end},
     call(Nodes, Role, weft_bench_computing, begin_to_compute, [Plan]).

@@ -3,11 +3,11 @@
 %% under test.
 %%
 %% They may keep all others of the node from running, whoever rules it too. So all is begun before
-%% they are, and a process of the highest priority ends them when it is time. What they do is a
-%% list and its sum, again and again; each counts.
+%% they are, and a process of the highest priority ends them when it is time, or before if it is
+%% told to. What they do is a list and its sum, again and again; each counts.
 -module(weft_bench_computing).
 
--export([start_echo/0, start_relay/1, begin_to_compute/1, result/2, calls/4]).
+-export([start_echo/0, start_relay/1, begin_to_compute/1, stop/1, result/2, calls/4]).
 -export_type([plan/0]).
 
 %% Numbers whose sum is one piece of work: some microseconds.
@@ -60,7 +60,7 @@ conduct(#{count := Count, priority := Priority, schedulers := Schedulers, for_ms
            || _ <- lists:seq(1, Count)],
     wait(WarmUpMs),
     Begin = {now_us(), cpu_us(), counters:get(Work, 1)},
-    wait(ForMs - WarmUpMs),
+    receive stop -> ok after ForMs - WarmUpMs -> ok end,
     End = {now_us(), cpu_us(), counters:get(Work, 1)},
     [exit(Pid, kill) || Pid <- All],
     _ = erlang:system_flag(schedulers_online, Before),
@@ -79,6 +79,12 @@ compute(Work) ->
 
 difference({BeginUs, BeginCpuUs, BeginWork}, {EndUs, EndCpuUs, EndWork}) ->
     #{elapsed_us => EndUs - BeginUs, cpu_us => EndCpuUs - BeginCpuUs, work => EndWork - BeginWork}.
+
+%% @doc They need not go on. Where they keep all others from running this comes too late.
+-spec stop(Conductor :: pid()) -> ok.
+stop(Conductor) ->
+    Conductor ! stop,
+    ok.
 
 %% @doc When they have ended: time that went by, processor time of the node, and pieces of work.
 -spec result(Conductor :: pid(), TimeoutMs :: pos_integer()) ->

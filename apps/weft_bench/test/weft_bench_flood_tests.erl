@@ -73,3 +73,12 @@ a_connection_that_is_never_at_rest_is_told_test() ->
     Nobody = spawn(fun() -> receive never -> ok end end),
     ?assertEqual({error, not_calm}, weft_bench_ping:settle(Nobody, 1, 20)),
     exit(Nobody, kill).
+
+%% What is measured beside them may be over long before.
+processes_compute_until_they_are_told_to_stop_test() ->
+    Conductor = weft_bench_computing:begin_to_compute(
+                  #{count => 2, priority => normal, schedulers => all, for_ms => 60000,
+                    warm_up_ms => 10}),
+    ok = weft_bench_computing:stop(Conductor),
+    #{elapsed_us := ElapsedUs} = weft_bench_computing:result(Conductor, ?TIMEOUT_MS),
+    ?assert(ElapsedUs < 1000 * ?TIMEOUT_MS).

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A node that is lost, or does not get all, or has done its part too early, makes a measurement
-%% fail: it neither hangs nor ends the command, and the others do not stand for it. The nodes are
-%% processes of this emulator.
+%% @doc A node that is lost, or does not get all, or has done its part too early, makes a
+%% measurement fail: it neither hangs nor ends the command, and the others do not stand for it. The
+%% nodes are processes of this emulator.
 -module(weft_bench_lost_nodes_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -66,3 +66,19 @@ a_sender_that_fails_test_() ->
     {timeout, 10, ?_assertError({sender_failed, {badarg, _}},
                                 weft_bench_flood:flood(plain, [nobody_has_this_name],
                                                        {binary, 10}, {messages, 1}))}.
+
+%% Latencies of a node that does nothing any more are not those of a busy one.
+a_busy_node_that_has_done_its_work_test() ->
+    Answer = fun(_, _, start_echo, _) -> self();
+                (_, _, begin_to_compute, _) -> self();
+                (b, _, _, _) -> ok;
+                (a, _, calls, [_, 500 | _]) -> #{latency_p50_us => 100};
+                %% pacing: these take longer than is computed
+                (a, _, calls, [_, 20 | _]) -> receive after 1200 -> #{latency_p50_us => 100} end
+             end,
+    [Cell | _] = [Of || #{workload := call_to_high} = Of <- weft_bench_busy:cells(quick)],
+    Short = Cell#{with := #{duration_ms => 20}},
+    ?assertError(computing_ended_before_the_calls,
+                 weft_bench_busy:run(Short, fake([a, b], Answer))),
+    ?assertMatch({ok, _}, weft_bench_busy:run(Cell#{with := #{duration_ms => 500}},
+                                              fake([a, b], Answer))).
