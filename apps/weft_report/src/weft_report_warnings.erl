@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What makes the numbers of a run doubtful, in sentences: a congestion control that is not the
-%% one of the machine, quotas that could not be had, and measurements that took less time than their
-%% warm-up.
+%% one of the machine, quotas that could not be had, repetitions that failed, and measurements that
+%% took less time than their warm-up.
 -module(weft_report_warnings).
 
 -export([all/2]).
@@ -9,6 +9,9 @@
 
 %% Above this cores have nothing left to give.
 -define(BUSY_PERCENT, 95).
+%% Where repetitions failed, and of the reason: all of it is in the results.
+-define(FAILURES_TOLD, 10).
+-define(REASON_CHARACTERS, 100).
 
 %% As weft_report_record reads it.
 -type environment() :: #{Key :: binary() => Value :: binary()}.
@@ -16,7 +19,8 @@
 %% @doc The warnings of a run.
 -spec all(weft_report_results:results(), environment()) -> [unicode:chardata()].
 all(Results, Environment) ->
-    congestion_control(Environment) ++ quotas(Environment) ++ shares(Results) ++ warm_ups(Results).
+    congestion_control(Environment) ++ quotas(Environment) ++ failures(Results) ++ shares(Results)
+        ++ warm_ups(Results).
 
 %% A namespace may refuse what is asked of it, and takes another one without a word.
 congestion_control(#{<<"congestion_control">> := InForce,
@@ -31,6 +35,27 @@ quotas(#{<<"quota">> := <<"none; ", Why/binary>>}) ->
     [["nodes had no quotas, and shared the cores as they could: ", Why]];
 quotas(_Environment) ->
     [].
+
+%% What works now and then looks as good as what always works: its numbers are those of the
+%% repetitions that did not fail.
+failures(Results) ->
+    Failures = [failure(Cell, Variant, Notes)
+                || Cell <- weft_report_results:cells(Results),
+                   Variant <- weft_report_results:variants(Cell, Results),
+                   [_ | _] = Notes <- [[Note || {failed, Note} <- weft_report_results:trouble(
+                                                                    Cell, Variant, Results)]]],
+    case length(Failures) - ?FAILURES_TOLD of
+        More when More > 0 ->
+            lists:sublist(Failures, ?FAILURES_TOLD)
+                ++ [io_lib:format("failed were also repetitions of ~b others", [More])];
+        _ ->
+            Failures
+    end.
+
+failure(Cell, Variant, [Note | _] = Notes) ->
+    [weft_report_words:cell(Cell), ", ", weft_report_words:variant(Variant),
+     io_lib:format(": failed ~b times, and no number has these repetitions: ", [length(Notes)]),
+     string:slice(Note, 0, ?REASON_CHARACTERS)].
 
 %% Quotas are a promise of the machine.
 shares(Results) ->

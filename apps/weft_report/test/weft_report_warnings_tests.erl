@@ -44,3 +44,15 @@ quotas_that_could_not_be_kept_are_told_test() ->
     ?assertEqual([], weft_report_said:missing(["small 10 B", stock, "99.0 %", "quotas"], Warning)),
     ?assertMatch([_], weft_report_warnings:all(weft_report_sample:results([]),
                                                #{<<"quota">> => <<"none; 4 % were asked for">>})).
+
+%% The numbers beside them are those of the repetitions that worked.
+repetitions_that_failed_are_told_test() ->
+    Failed = fun(Pairs) ->
+                 [{#{pairs => Pairs}, weft_1, messages_per_s, [4, 5]},
+                  {#{pairs => Pairs}, weft_1, failed, [<<"timeout">>, <<"timeout">>]}]
+             end,
+    ?assertEqual(["small 10 B, 16 pairs, weft, 1 lane: failed 2 times, and no number has these "
+                  "repetitions: timeout"], warnings(Failed(16), #{})),
+    Many = warnings(lists:append([Failed(Pairs) || Pairs <- lists:seq(1, 13)]), #{}),
+    ?assertEqual("failed were also repetitions of 3 others", lists:last(Many)),
+    ?assertEqual(11, length(Many)).
