@@ -52,9 +52,29 @@ ended_loads_are_recovered_test() ->
     ?assertMatch([[<<"2.0">>, <<"get">>, <<"4">> | _]], texts(Both, "total.csv")),
     ?assertMatch([[_, _, <<"2">> | _], [_, _, <<"2">> | _]], texts(Both, "series.csv")).
 
+%% All that is left of a load on several hosts whose command was killed: each has a directory of its
+%% own, and what another load writes there would be added to it.
+what_hosts_have_written_is_kept_test() ->
+    ?assertEqual(ok, weft_load_files:is_free(dir("killed"))),
+    _ = written("killed/2", [[10]]),
+    {error, Text} = weft_load_files:is_free(dir("killed")),
+    ?assertMatch({match, _}, re:run(Text, "2/series.csv")).
+
 texts(Dir, File) ->
     {ok, Text} = file:read_file(filename:join(Dir, File)),
     tl(weft_report_csv:parse(Text)).
+
+%% Of three million operations more than half of the percentiles are above 99.9 %.
+the_last_percentiles_are_told_apart_test() ->
+    Many = lists:foldl(fun(_, Sum) -> weft_load_files:sum([Sum, Sum]) end,
+                       reading(lists:seq(1, 3000)), lists:seq(1, 10)),
+    Files = open(dir("many")),
+    ok = weft_load_files:finish(outcome(Many, ?SECOND_US), Files),
+    ok = weft_load_files:close(Files),
+    Percents = [binary_to_float(Percent)
+                || [_, <<"service">>, Percent, _] <- texts(dir("many"), "distribution.csv")],
+    ?assertEqual(lists:usort(Percents), Percents),
+    ?assertMatch([_], [Percent || Percent <- Percents, Percent >= 100]).
 
 nothing_to_recover_test() ->
     Dir = dir("nothing"),

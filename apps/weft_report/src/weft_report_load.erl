@@ -199,7 +199,7 @@ share_of(Operation, Time, Distribution) ->
     [{1 / (1 - Percent / 100), Us, Us, Us, [percentile(Percent), ": ", in_us(Us)]}
      || {Percent, Us} <- Values, Percent < 100, Us > 0].
 
-percentile(Percent) -> [float_to_list(float(Percent), [{decimals, 5}, compact]), " %"].
+percentile(Percent) -> [float_to_list(float(Percent), [{decimals, 9}, compact]), " %"].
 
 errors(Errors) ->
     weft_report_html:table("By reason, most frequent first", [{"error", ""}, {"count", "number"}],
