@@ -53,6 +53,14 @@ run(client, _Key, _Value, _Id) ->
                         end),
     receive {Client, ready} -> error(on_purpose) end;
 run(die, _Key, _Value, _Id) -> exit(self(), kill);
+run(die_once, _Key, _Value, Id) ->
+    Counters = persistent_term:get(?MODULE),
+    NowMs = erlang:monotonic_time(millisecond),
+    case {counted(2), counted(6)} of
+        {0, _} -> counters:put(Counters, 2, NowMs), exit(self(), kill);
+        {DiedMs, 0} -> counters:put(Counters, 6, NowMs - DiedMs), {ok, Id};
+        {_, _} -> {ok, Id}
+    end;
 run(stalls, _Key, _Value, Id) ->
     %% pacing: it stops when half of the run is over, and goes on after its end
     is_second_half() andalso timer:sleep(700),
@@ -120,6 +128,8 @@ load_test_() ->
                           {"a given rate", fun a_given_rate/0},
                           {"warm-up", fun warm_up/0},
                           {"a warm-up that falls behind", fun slow_warm_up/0},
+                          {"an interrupt in the warm-up", fun interrupted_warm_up/0},
+                          {"a worker that dies in the warm-up", fun die_in_warm_up/0},
                           {"a driver that does not start", fun bad_start/0},
                           {"no driver", fun no_driver/0},
                           {"drivers from source", fun from_source/0},
@@ -391,6 +401,24 @@ slow_warm_up() ->
     {Count, _, 0} = total(slow_at_first, Result),
     ?assert(Count < 120),
     ?assert(weft_load_histogram:max(Response) < 400000).
+
+interrupted_warm_up() ->
+    self() ! weft_bench_interrupt,
+    StartMs = erlang:monotonic_time(millisecond),
+    Result = load([{operations, [{good, 1}]}, {concurrent, 1}, {mode, {rate, 50}},
+                   {warm_up_s, 40}, {duration, {seconds, 40}}]),
+    ?assertEqual({0, 0, 0}, total(good, Result)),
+    ?assert(erlang:monotonic_time(millisecond) - StartMs < 20000).
+
+%% One in its place comes in a tenth of a second, and not when the warm-up is over: it would begin
+%% with all that was due in it.
+die_in_warm_up() ->
+    {{ok, #{crashed := Crashed}}, _} = Result =
+        load([{operations, [{die_once, 1}]}, {concurrent, 1}, {mode, {rate, 100}},
+              {warm_up_s, 1.5}, {duration, {seconds, 1.5}}]),
+    ?assertEqual([killed], Crashed),
+    ?assertMatch({_, _, 0}, total(die_once, Result)),
+    ?assert(counted(6) < 1000).
 
 bad_start() ->
     {{error, Text}, _} = load([{operations, [{good, 1}]}, {start, no_luck}]),

@@ -135,8 +135,9 @@ started(#{concurrent := Count, warm_up_ms := WarmUpMs, duration_ms := DurationMs
         EndUs = end_us(StartUs, DurationMs),
         [weft_load_worker:begin_at(Pid, StartUs, EndUs) || {Pid, _} <- Workers],
         BeganUs = os:perf_counter(microsecond),
-        receive after max(0, (StartUs - now_us()) div 1000) -> ok end,
-        finish(ticks(1, Run#run{began_us = BeganUs, start_us = StartUs, end_us = EndUs}))
+        %% In the warm-up, too, others come in the place of those that end, and interrupts count.
+        WarmedUp = wait(StartUs, Run#run{began_us = BeganUs, start_us = StartUs, end_us = EndUs}),
+        finish(ticks(1, WarmedUp))
     after
         %% Also those that came in the place of others: they wait for their turn or work.
         atomics:put(Run#run.stop, 1, 1),
