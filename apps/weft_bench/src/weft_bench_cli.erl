@@ -83,7 +83,7 @@ cluster(#{}) ->
 arguments() ->
     [#{name => quick, long => "-quick", type => boolean,
        help => "fewer and shorter cells and repetitions: at most three minutes"},
-     #{name => suites, long => "-suites", type => {list, string}, value => "A,C",
+     #{name => suites, long => "-suites", type => {list, string}, value => "a,c",
        help => "only these groups of workloads"},
      #{name => only, long => "-only", type => {list, {custom, fun checked_re/1}}, value => "RE,RE",
        help => "only cells whose title in the list matches one of the regular expressions"},
@@ -127,9 +127,20 @@ on_hosts(File, Cells, Options, #{hosts := Open}) ->
 chosen(Workloads, #{cluster := _} = Options) ->
     weft_bench_hosts:cells(chosen(Workloads, maps:remove(cluster, Options)));
 chosen(Workloads, Options) ->
-    [Chosen || Cell <- weft_bench_workload:cells(weft_bench_workload:modules() ++ Workloads,
-                                                 scope(Options)),
-               is_chosen(Cell, Options), Chosen <- with_variants(Cell, Options)].
+    Of = fun(Scope) ->
+             weft_bench_workload:cells(weft_bench_workload:modules() ++ Workloads, Scope)
+         end,
+    ok = known(maps:get(suites, Options, []), Of(quick) ++ Of(full)),
+    [Chosen || Cell <- Of(scope(Options)), is_chosen(Cell, Options),
+               Chosen <- with_variants(Cell, Options)].
+
+known(Wanted, Cells) ->
+    Suites = lists:usort([atom_to_list(Suite) || #{suite := Suite} <- Cells]),
+    case Wanted -- Suites of
+        [] -> ok;
+        [Unknown | _] -> throw({usage, io_lib:format("--suites: there is no ~ts; there are ~ts",
+                                                     [Unknown, lists:join(", ", Suites)])})
+    end.
 
 scope(#{quick := true}) -> quick;
 scope(_) -> full.

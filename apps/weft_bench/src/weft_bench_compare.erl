@@ -93,13 +93,21 @@ one(Name, OldDir, NewDir, Threshold) ->
             Changes = changes(Old, New, Threshold),
             [io:format("~n~ts~n", [Name]) || Name =/= whole],
             io:put_chars(text(Changes, differences(OldPlace, NewPlace))),
-            case [x || #{verdict := Verdict} = Change <- Changes, is_ours(Change),
-                       Verdict =:= worse orelse Verdict =:= fails] of
-                [] -> 0;
-                _ -> 1
-            end;
+            status(Changes, Name, [OldDir, " and ", NewDir]);
         {{error, Text}, _} -> fail(Text);
         {_, {error, Text}} -> fail(Text)
+    end.
+
+%% That of nothing nothing got worse is no good news. One of several figures may have nothing.
+status(Changes, Name, Runs) ->
+    Worse = [x || #{verdict := Verdict} = Change <- Changes, is_ours(Change),
+                  Verdict =:= worse orelse Verdict =:= fails],
+    Compared = [x || #{verdict := Verdict} <- Changes, Verdict =/= gone],
+    case {Worse, Compared} of
+        {[], []} when Name =:= whole ->
+            fail(["no variant was measured in the same cell in both ", Runs]);
+        {[], _} -> 0;
+        {[_ | _], _} -> 1
     end.
 
 read(Dir) ->
@@ -164,7 +172,7 @@ turned(Key, _Was, _Is, Best, {Old, New}) ->
         end,
     {Change, Interval}.
 
-from_zero(#{median := Same}, #{median := Same}, _Best) -> same;
+from_zero(#{median := Was}, #{median := Is}, _Best) when Was == Is -> same; % 0 is also 0.0
 from_zero(#{median := Was}, #{median := Is}, more) when Is < Was -> worse;
 from_zero(#{median := Was}, #{median := Is}, less) when Is > Was -> worse;
 from_zero(_Was, _Is, _Best) -> better.

@@ -20,5 +20,5 @@ filters_leave_cells_out_test() ->
 bad_arguments_are_refused_test_() ->
     [?_assertEqual(2, weft_bench_cli:main(Arguments))
      || Arguments <- [["--what"], ["--suites"], ["--variants", "mongoose"], ["--only", "nothing"],
-                      ["--only", "un(balanced"],
+                      ["--only", "un(balanced"], ["--list", "--suites", "a,y"],
                       ["--repetitions", "none"], ["--repetitions", "0"]]].

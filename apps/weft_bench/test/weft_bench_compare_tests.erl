@@ -29,7 +29,9 @@ a_change_counts_if_it_is_beyond_threshold_and_noise_test_() ->
 %% Where nothing failed before.
 from_zero_there_is_no_ratio_test_() ->
     [?_assertEqual(Expected, verdict(failed_operations, Old, New))
-     || {Old, New, Expected} <- [{[0], [3], worse}, {[0], [0], same}, {[3], [0], better}]].
+     || {Old, New, Expected} <- [{[0], [3], worse}, {[0], [0], same}, {[3], [0], better},
+                                 %% The median of two zeros is 0.0.
+                                 {[0], [0, 0], same}]].
 
 %% Seven of them: one that is far off does not make a change noise.
 a_repetition_that_is_far_off_is_not_the_interval_test() ->
@@ -116,6 +118,12 @@ the_exit_status_is_for_scripts_test_() ->
      ?_assertEqual(2, main(Old, Old, ["third"])),
      ?_assertEqual(2, weft_bench_compare:main(["", ""])),
      ?_assertEqual(2, weft_bench_compare:main(["no/such/run", "no/such/run"]))].
+
+%% A script must not take it for a run in which nothing got worse.
+runs_without_a_common_cell_can_not_be_compared_test() ->
+    Old = [{#{}, weft_1, messages_per_s, ?OLD}, {#{}, stock, messages_per_s, ?OLD}],
+    ?assertEqual(2, main(Old, [{#{pairs => 7}, weft_1, messages_per_s, ?OLD}], [])),
+    ?assertEqual(0, main(Old, [{#{}, stock, messages_per_s, ?OLD}], [])).
 
 loads_are_compared_by_their_seconds_test_() ->
     Old = [{100, 0, 10, 50}, {104, 0, 11, 52}, {98, 0, 10, 51}],
