@@ -8,7 +8,8 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([the_guide/1, nothing_acknowledged_is_lost/1, all_nodes_die_one_after_the_other/1,
-         all_nodes_die_at_once/1, a_hint_reaches_its_owner/1, schedules_of_faults/1]).
+         all_nodes_die_at_once/1, a_hint_reaches_its_owner/1,
+         what_was_deleted_stays_so_with_another_n/1, schedules_of_faults/1]).
 -export([evaluate/2, count/2, stop/1, number/1, noted/2, copies/1]).
 
 -define(KEYS, 60).
@@ -17,7 +18,8 @@
 suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 4; _ -> 90 end}}].
 
 all() -> [the_guide, nothing_acknowledged_is_lost, all_nodes_die_one_after_the_other,
-          all_nodes_die_at_once, a_hint_reaches_its_owner]
+          all_nodes_die_at_once, a_hint_reaches_its_owner,
+          what_was_deleted_stays_so_with_another_n]
         ++ [schedules_of_faults || os:getenv("FULL") =/= false].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -255,8 +257,10 @@ a_hint_reaches_its_owner(Config) ->
     %% And who stood in keeps nothing of it.
     weft_test_nodes:until(fun() -> stats(objects, [A, B, C2]) =:= 2 * length(Written) end).
 
-owners(Ref, Key) ->
-    {ok, Owners} = call(Ref, weft_ring, primaries, [{<<"sets">>, Key}, 2]),
+owners(Ref, Key) -> owners(Ref, Key, 2).
+
+owners(Ref, Key, N) ->
+    {ok, Owners} = call(Ref, weft_ring, primaries, [{<<"sets">>, Key}, N]),
     Owners.
 
 hints(Refs) -> stats(hints, Refs).
@@ -271,6 +275,50 @@ copies({P, Key}) ->
     {ok, {ok, Object}} = weft_vnode:ask(weft_kv_vnode, {P, node(), primary},
                                         {KeyPartition, sets, Key}, {read, Kind, primary}, 5000),
     weft_kv_object:values(Object).
+
+%% With a smaller `n' there is a copy that does not hear of it. It may not bring it back: by
+%% comparison, as another bucket has the former `n', nor when that is the bucket's own again.
+what_was_deleted_stays_so_with_another_n(Config) ->
+    Buckets = fun(N) -> #{sets => #{n => N, retries => 10}, others => #{n => 3}} end,
+    Keys = [{weft_ring, [{partitions, 8}, {sync_ms, 300},
+                         {vnodes, [{weft_kv_vnode, #{grace_ms => 3000}}]}]},
+            {weft_kv, [{buckets, Buckets(3)}, {entropy_ms, 5}]}],
+    [A, B, C] = Refs = [start(Name, Keys, Config) || Name <- [a, b, c]],
+    ok = call(A, weft_ring, create, []),
+    changed(A, [B, C], Refs, join),
+    Written = [integer_to_binary(N) || N <- lists:seq(1, 60)],
+    [{ok, _} = call(A, weft_kv, put, [sets, Key, Key, #{w => all}]) || Key <- Written],
+    weft_test_nodes:until(fun() -> stats(objects, Refs) =:= 180 end),
+    %% The third node may still ask for three.
+    [ok = configured(Ref, Buckets(2)) || Ref <- [A, B]],
+    ok = looked_for_left_over([A, B]),
+    ?assertEqual([], [Key || Key <- Written,
+                             {P, Node, primary} <- owners(A, Key, 3),
+                             Ref <- Refs, weft_test_nodes:name(Ref) =:= Node,
+                             call(Ref, ?MODULE, copies, [{P, Key}]) =/= [Key]]),
+    ok = configured(C, Buckets(2)),
+    ok = looked_for_left_over(Refs),
+    weft_test_nodes:until(fun() -> stats(objects, Refs) =:= 120 end),
+    [{ok, _} = call(A, weft_kv, delete, [sets, Key, #{w => all}]) || Key <- Written],
+    weft_test_nodes:until(fun() -> stats(objects, Refs) =:= 0 end),
+    [ok = configured(Ref, Buckets(3)) || Ref <- Refs],
+    weft_test_nodes:until(fun() -> complete(Refs) end),
+    ?assertEqual({{ok, []}, 0}, {call(A, weft_kv, list, [sets]), stats(objects, Refs)}).
+
+%% The partitions go on.
+configured(Ref, Buckets) ->
+    ok = call(Ref, application, stop, [weft_kv]),
+    ok = call(Ref, application, set_env, [weft_kv, buckets, Buckets]),
+    call(Ref, application, start, [weft_kv]).
+
+%% All partitions of these nodes, now and not some seconds later.
+looked_for_left_over(Refs) ->
+    [round = call(Ref, erlang, send, [weft_kv_left_over, round]) || Ref <- Refs],
+    weft_test_nodes:until(fun() ->
+                              [] =:= [Ref || Ref <- Refs,
+                                             {_, _, {[_ | _], _, _}} <-
+                                                 [call(Ref, sys, get_state, [weft_kv_left_over])]]
+                          end).
 
 %% --- schedules --------------------------------------------------------------------------------
 

@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Supervisor of the application weft_kv: what compares replicas, and the replicas of strong
-%% buckets. The partitions of other buckets are not below it: they belong to the ring, and hand
-%% their
-%% data over also while this application is not started.
+%% @doc Supervisor of the application weft_kv: what compares replicas, what drops those that are too
+%% many, and the replicas of strong buckets. The partitions of other buckets are not below it: they
+%% belong to the ring, and hand their data over also while this application is not started.
 -module(weft_kv_sup).
 -behaviour(supervisor).
 
@@ -21,5 +20,6 @@ init(#{coordinators := How} = Config) ->
           [#{id => weft_kv_request_sup, type => supervisor,
              start => {weft_kv_request_sup, start_link, []}} || How =:= one_supervisor]
           ++ [#{id => weft_kv_entropy, start => {weft_kv_entropy, start_link, [Config]}},
+              #{id => weft_kv_left_over, start => {weft_kv_left_over, start_link, [Config]}},
               #{id => weft_kv_strong_sup, type => supervisor,
                 start => {weft_kv_strong_sup, start_link, [map_get(buckets, Config)]}}]}}.

@@ -5,7 +5,8 @@
 -module(weft_kv_table).
 
 -export([new/0, read/2, use/2, store/4, remove/2, clear/1, count/1, ending/1, bytes/1, bytes/2,
-         is_smaller/3, evict/2, page/3, batch/3, keys/2, ns/1, segments/3, segment/4, entries/5]).
+         is_smaller/3, evict/2, page/3, batch/3, keys/2, some/3, ns/1, segments/3, segment/4,
+         entries/5]).
 
 -export_type([table/0, key/0, kind/0]).
 
@@ -176,6 +177,25 @@ keys(Which, #table{objects = Objects}) ->
     ets:foldr(fun({Key, _, _, _, _, _}, Keys) ->
                   case Which(Key) of true -> [Key | Keys]; false -> Keys end
               end, [], Objects).
+
+%% @doc At most so many keys of one of these: of the first one of which there are any.
+-spec some([{KeyPartition :: non_neg_integer(), Bucket :: atom()}], pos_integer(), table()) ->
+          [key()].
+some([], _, _) ->
+    [];
+some([{KeyPartition, Bucket} | Others], Max, Table) ->
+    case following({KeyPartition, Bucket, <<>>}, Max, Table) of
+        [] -> some(Others, Max, Table);
+        Keys -> Keys
+    end.
+
+following(_, 0, _) ->
+    [];
+following({KeyPartition, Bucket, _} = Last, Max, #table{objects = Objects} = Table) ->
+    case ets:next(Objects, Last) of
+        {KeyPartition, Bucket, _} = Key -> [Key | following(Key, Max - 1, Table)];
+        _ -> []
+    end.
 
 %% --- hashes -----------------------------------------------------------------------------------
 

@@ -146,11 +146,19 @@ command(_, {objects, Keys}, #replica{table = Table}) ->
 command(_, {merge_all, Items}, Replica) ->
     merge_all([{Key, New, Kind} || {Key, {Object, Kind}} <- Items,
                                    New <- new(Key, Object, Kind, Replica)], Replica);
+command(_, {adopt, Items}, Replica) ->
+    merge_all([{Key, New, Kind} || {Key, {Object, Kind}} <- Items,
+                                   New <- adopted(Key, Object, Kind, Replica)], Replica);
+command(_, {left_over, Which}, #replica{table = Table}) ->
+    {reply, weft_kv_table:batch(weft_kv_table:some(Which, ?PAGE, Table), ?BATCH_BYTES, Table)};
 command(_, {brought, Items}, #replica{partition = Partition}) when is_list(Items) ->
     case weft_ring_lookup:owner(weft_ring, Partition) of
         {ok, Owner} when Owner =:= node() -> {reply, ok};
         _ -> {changes, [{Key, {brought, Key, Object}} || {Key, {Object, _}} <- Items], ok}
     end;
+%% (Where it is repeated, earlier versions know it, and leave what is there.)
+command(_, {drop, Items}, _) ->
+    {changes, [{Key, {brought, Key, {left_over, Object}}} || {Key, {Object, _}} <- Items], ok};
 command(_, _OfALaterVersion, _) ->
     {reply, {error, unknown_command}}.
 
@@ -162,6 +170,13 @@ new(Key, Object, #{siblings := Siblings} = Kind, #replica{table = Table} = Repli
     New = weft_kv_replica:requested({merge, Object}, <<>>, Siblings, Mine),
     IsForgotten = Mine =:= weft_kv_object:new() andalso is_waste(now_ms(), Key, New, Kind, Replica),
     [New || New =/= Mine, not IsForgotten].
+
+%% The same. What is here like that already is compared with the copies of this kind from now on.
+adopted(Key, Object, #{n := N} = Kind, #replica{table = Table} = Replica) ->
+    case {new(Key, Object, Kind, Replica), weft_kv_table:read(Key, Table)} of
+        {[], {Mine, #{n := Other}}} when Other =/= N -> [Mine];
+        {New, _} -> New
+    end.
 
 merge_all([], _) ->
     {reply, {ok, 0}};
@@ -203,6 +218,12 @@ change(Key, {merge, Object, Kind, Role}, Note,
                                     fallback -> Hints#{Key => true};
                                     primary -> Hints
                                 end}};
+%% Those have it who are to have it. If it was written to meanwhile, it stays.
+change(Key, {brought, Key, {left_over, Object}}, _Note, #replica{table = Table} = Replica) ->
+    {ok, case read(Key, Table) of
+             Object -> renamed([{Key, Object}], removed([Key], Replica));
+             _ -> Replica
+         end};
 %% The owner has it. If it was written to meanwhile, it has to be brought once more.
 change(Key, {brought, Key, Object}, _Note, #replica{hints = Hints, table = Table} = Replica) ->
     case read(Key, Table) of
