@@ -281,6 +281,30 @@ a_delta_of_a_counter_with_many_actors_is_small_test() ->
     {ok, Delta} = M:mutate(increment, {{5, 1}, 0}, State),
     ?assert(erlang:external_size(Delta) * 10 =< erlang:external_size(State)).
 
+%% As many runs as nobody has retired.
+ten_thousand_actors_are_not_too_many_test_() ->
+    [{atom_to_list(Type), {timeout, 60, fun() -> many_actors(module(Type), Operation) end}}
+     || {Type, Operation} <- [{gcounter, increment}, {pncounter, decrement}, {orset, {add, x}},
+                              {mv_register, {set, x}}, {ew_flag, enable}, {dw_flag, disable}]].
+
+many_actors(M, Operation) ->
+    By = fun(Actor) ->
+             {ok, Delta} = M:mutate(Operation, {{Actor, 1}, 0}, M:new()),
+             Delta
+         end,
+    State = all_of(M, [By(Actor) || Actor <- lists:seq(1, 10001)]),
+    ?assertEqual(10001, length(M:actors(State))),
+    ?assertEqual({ok, State}, M:unpack(M:pack(State), none_retired())),
+    More = M:merge(State, By(0)),
+    {ok, Lacking} = M:difference_to_digest(More, M:digest(State), none_retired()),
+    ?assertEqual(More, M:merge(State, Lacking)).
+
+all_of(_, [State]) -> State;
+all_of(M, States) -> all_of(M, pairs(M, States)).
+
+pairs(M, [A, B | States]) -> [M:merge(A, B) | pairs(M, States)];
+pairs(_, States) -> States.
+
 done(M, Actor, Operations) -> done(M, Actor, Operations, M:new()).
 
 done(M, Actor, Operations, State0) ->

@@ -51,8 +51,8 @@ found(Bucket, Key, Given) ->
         {ok, Object} ->
             case lists:usort(weft_kv_object:values(Object)) of
                 [] -> {error, not_found};
-                [Value] -> {ok, Value, weft_kv_object:context(Object)};
-                Values -> {siblings, Values, weft_kv_object:context(Object)}
+                [Value] -> {ok, Value, weft_kv_object:context({Bucket, Key}, Object)};
+                Values -> {siblings, Values, weft_kv_object:context({Bucket, Key}, Object)}
             end;
         {error, Reason} -> {error, Reason}
     end.
@@ -68,17 +68,19 @@ read(Bucket, Key, Given) ->
                 {ok, Value, Context} -> {ok, [#{value => Value}], Context};
                 {error, Reason} -> {error, Reason}
             end;
-        false -> siblings(object(get, Bucket, Key, Given))
+        false ->
+            case object(get, Bucket, Key, Given) of
+                {ok, Object} -> siblings({Bucket, Key}, Object);
+                {error, Reason} -> {error, Reason}
+            end
     end.
 
-siblings({ok, Object}) ->
+siblings(OfKey, Object) ->
     case [Value || #{value := Bytes} = Value <- weft_kv_object:siblings(Object),
                    Bytes =/= deleted] of
         [] -> {error, not_found};
-        Values -> {ok, distinct(Values), weft_kv_object:context(Object)}
-    end;
-siblings({error, Reason}) ->
-    {error, Reason}.
+        Values -> {ok, distinct(Values), weft_kv_object:context(OfKey, Object)}
+    end.
 
 distinct(Values) ->
     maps:values(maps:from_list([{maps:with([value, content_type], Value), Value}
@@ -95,7 +97,7 @@ values(Bucket, Key, Given) ->
             case object(get, Bucket, Key, Asked) of
                 {ok, Object} ->
                     {ok, lists:usort(weft_kv_object:values(Object)),
-                     weft_kv_object:context(Object)};
+                     weft_kv_object:context({Bucket, Key}, Object)};
                 {error, Reason} -> {error, Reason}
             end
     end.
@@ -133,7 +135,8 @@ deleted(Bucket, Key, #{context := _} = Given) ->
 deleted(Bucket, Key, Given) ->
     case object(get, Bucket, Key, maps:without([ttl_ms], Given)) of
         {ok, Object} ->
-            write(Bucket, Key, deleted, Given#{context => weft_kv_object:context(Object)});
+            Context = weft_kv_object:context({Bucket, Key}, Object),
+            write(Bucket, Key, deleted, Given#{context => Context});
         {error, Reason} -> {error, Reason}
     end.
 
@@ -269,14 +272,14 @@ written(_, _, _, #{content_type := Type})
     {error, {bad_option, {content_type, Type, {bytes_from, 1, to, ?CONTENT_TYPE_MAX}}}};
 written(Bucket, Key, Value, Given) ->
     case {prepared(Bucket, Key, maps:without([context, content_type], Given)),
-          weft_kv_object:decode(maps:get(context, Given, none))} of
+          weft_kv_object:decode({Bucket, Key}, maps:get(context, Given, none))} of
         {{ok, _, #{value_max := Max}}, _} when is_binary(Value), byte_size(Value) > Max ->
             {error, {too_large, Max}};
         {{ok, Place, Options}, {ok, Seen}} ->
             Typed = maps:merge(valued(Value, Options), maps:with([content_type], Given)),
             Request = {write, Typed, Seen},
             case weft_kv_request:run(Place, Request, Options, weft_kv_app:running()) of
-                {ok, Object} -> {ok, weft_kv_object:context(Object)};
+                {ok, Object} -> {ok, weft_kv_object:context({Bucket, Key}, Object)};
                 {error, Reason} -> {error, Reason}
             end;
         {{error, Reason}, _} -> {error, Reason};

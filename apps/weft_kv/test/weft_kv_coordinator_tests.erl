@@ -59,7 +59,7 @@ a_first_replica_that_answers_late_does_not_bring_the_value_back_test_() ->
     Value = value(<<"1">>),
     [A, B] = [weft_kv_object:put(Value, #{}, Actor, weft_kv_object:new())
               || Actor <- [<<"a">>, <<"b">>]],
-    {ok, Seen} = weft_kv_object:decode(weft_kv_object:context(B)),
+    Seen = seen(B),
     Deleted = weft_kv_object:put(value(deleted), Seen, <<"b">>, B),
     {S0, _} = begun({write, Value, #{}}, #{}),
     {S1, _} = weft_kv_coordinator_core:handle({timer, {first, {0, a, primary}}}, S0),
@@ -204,6 +204,11 @@ reply(Node, Reply, State) ->
     weft_kv_coordinator_core:handle({reply, Place, Reply}, State).
 
 object(Value) -> weft_kv_object:put(value(Value), #{}, <<"a">>, weft_kv_object:new()).
+
+%% By its context, as a client.
+seen(Object) ->
+    {ok, Seen} = weft_kv_object:decode({b, <<"k">>}, weft_kv_object:context({b, <<"k">>}, Object)),
+    Seen.
 
 value(Value) -> #{value => Value, written_ms => 0, expires_ms => never}.
 
@@ -355,8 +360,7 @@ effect({answer, {error, _}}, _Id, World) -> World;
 effect({answer, {ok, Object}}, Id, #world{requests = Requests, clients = Clients} = World) ->
     case Requests of
         #{Id := {_, Client, {read, Own}}} ->
-            {ok, Seen} = weft_kv_object:decode(weft_kv_object:context(Object)),
-            World#world{clients = Clients#{Client => {Seen, numbers(Object)}},
+            World#world{clients = Clients#{Client => {seen(Object), numbers(Object)}},
                         reads = [{Own, numbers(Object)} | World#world.reads]};
         #{Id := {_, Client, {write, Written}}} ->
             World#world{acked = [{Client, Written} | World#world.acked]}

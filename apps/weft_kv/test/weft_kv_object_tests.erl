@@ -5,6 +5,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-define(OF_KEY, {bucket, <<"key">>}).
+
 %% --- siblings ---------------------------------------------------------------------------------
 
 a_write_that_has_seen_a_value_replaces_it_test() ->
@@ -179,16 +181,50 @@ skewed({merge, From, To}, {Replicas, Clients}) ->
 
 a_context_that_was_damaged_is_refused_test() ->
     Object = put(<<"1">>, #{}, a, put(<<"2">>, #{}, b, weft_kv_object:new())),
-    Context = weft_kv_object:context(Object),
-    ?assertEqual({ok, #{<<"a">> => 1, <<"b">> => 1}}, weft_kv_object:decode(Context)),
+    Context = weft_kv_object:context(?OF_KEY, Object),
+    ?assertEqual({ok, #{<<"a">> => 1, <<"b">> => 1}}, weft_kv_object:decode(?OF_KEY, Context)),
     [begin
          <<Before:At/binary, Byte, After/binary>> = Context,
-         [?assertEqual({error, bad_context}, weft_kv_object:decode(Worse))
+         [?assertEqual({error, bad_context}, weft_kv_object:decode(?OF_KEY, Worse))
           || Worse <- [<<Before/binary, (Byte bxor 1), After/binary>>, Before]]
      end || At <- lists:seq(0, byte_size(Context) - 1)],
-    [?assertEqual({error, bad_context}, weft_kv_object:decode(Other))
-     || Other <- [<<>>, an_atom, 7, <<1, (erlang:crc32(<<0>>)):32, 0>>,
-                  <<1, (erlang:crc32(<<1:16, $a, 0:64>>)):32, 1:16, $a, 0:64>>]].
+    [?assertEqual({error, bad_context}, weft_kv_object:decode(?OF_KEY, Other))
+     || Other <- [<<>>, an_atom, 7, earlier(<<0>>), earlier(<<1:16, $a, 0:64>>)]].
+
+%% The replica has written both keys, so the numbers of the one cover those of the other.
+a_context_of_another_key_is_refused_test() ->
+    First = put(<<"1">>, #{}, a, weft_kv_object:new()),
+    Second = weft_kv_object:put(value(<<"2">>, 0), #{}, {<<"a">>, 1}, weft_kv_object:new()),
+    ?assertEqual([<<"3">>], weft_kv_object:values(put(<<"3">>, decoded(Second), a, First))),
+    Context = weft_kv_object:context(?OF_KEY, Second),
+    [?assertEqual({Other, {error, bad_context}}, {Other, weft_kv_object:decode(Other, Context)})
+     || Other <- [{bucket, <<"other">>}, {other, <<"key">>}]].
+
+%% Nodes of both run beside each other. What is theirs does not say of which key it is.
+contexts_of_earlier_versions_are_taken_test() ->
+    [?assertEqual({ok, #{<<"a">> => 7}},
+                  weft_kv_object:decode(OfKey, earlier(<<1:16, $a, 7:64>>)))
+     || OfKey <- [?OF_KEY, {other, <<"key">>}]].
+
+%% They take the key for an actor, that of no value, and it gets into their objects.
+contexts_are_taken_by_earlier_versions_test() ->
+    Before = put(<<"1">>, #{}, a, weft_kv_object:new()),
+    <<1, Sum:32, Bytes/binary>> = weft_kv_object:context(?OF_KEY, Before),
+    ?assertEqual(Sum, erlang:crc32(Bytes)),
+    <<0:16, Number:64, 1:16, $a, 1:64>> = Bytes,
+    ?assert(Number > 0),
+    After = put(<<"2">>, #{<<>> => Number, <<"a">> => 1}, b, Before),
+    ?assertEqual([<<"2">>], weft_kv_object:values(After)),
+    ?assertEqual({ok, #{<<"a">> => 1, <<"b">> => 1}},
+                 weft_kv_object:decode(?OF_KEY, weft_kv_object:context(?OF_KEY, After))).
+
+earlier(Bytes) -> <<1, (erlang:crc32(Bytes)):32, Bytes/binary>>.
+
+%% Each process of a partition that has written the key is one.
+a_context_of_any_number_of_actors_is_taken_test() ->
+    Known = maps:from_list([{integer_to_binary(N), N} || N <- lists:seq(1, 20000)]),
+    ?assertEqual({ok, Known},
+                 weft_kv_object:decode(?OF_KEY, weft_kv_object:context(?OF_KEY, {Known, #{}}))).
 
 %% --- buckets ----------------------------------------------------------------------------------
 
@@ -223,5 +259,5 @@ put(Value, Seen, Actor, Object) ->
 seen(Object) -> decoded(Object).
 
 decoded(Object) ->
-    {ok, Seen} = weft_kv_object:decode(weft_kv_object:context(Object)),
+    {ok, Seen} = weft_kv_object:decode(?OF_KEY, weft_kv_object:context(?OF_KEY, Object)),
     Seen.

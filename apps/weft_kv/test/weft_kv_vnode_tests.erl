@@ -76,7 +76,7 @@ a_merge_that_is_repeated_elsewhere_overwrites_nothing_test() ->
     ?assertEqual([<<"1">>, <<"2">>], lists:sort(values(key(1), Both))).
 
 seen(Key, Vnode) ->
-    {ok, Seen} = weft_kv_object:decode(weft_kv_object:context(stored(Key, Vnode))),
+    {Seen, _} = stored(Key, Vnode),
     Seen.
 
 stored(Key, Vnode) ->
@@ -355,7 +355,7 @@ a_full_disk_is_an_error_and_no_end_test() ->
 
 overwrite(Key, Value, Vnode) ->
     {reply, {ok, Object}} = weft_kv_vnode:command(Key, {read, ?STORE, primary}, Vnode),
-    {ok, Seen} = weft_kv_object:decode(weft_kv_object:context(Object)),
+    {Seen, _} = Object,
     written(Key, {{write, value(Value, never), Seen}, ?STORE, primary}, Vnode).
 
 committed(Vnode) ->

@@ -79,7 +79,7 @@ described(Reason) ->
 of_store(bad_key) ->
     {400, bad_key, <<"keys have 1 to 4096 bytes">>, <<"use a shorter one">>};
 of_store(bad_context) ->
-    {400, bad_context, <<"this is no context">>,
+    {400, bad_context, <<"this is no context, or that of another key">>,
      <<"send Weft-Context as it came with the value, or leave it out">>};
 of_store(bad_cursor) ->
     {400, bad_cursor, <<"this is no place to go on">>,

@@ -155,7 +155,8 @@ long_contexts(Config) ->
     Path = "/buckets/carts/keys/long",
     Known = maps:from_list([{<<"node@host/1/", (integer_to_binary(N))/binary>>, N}
                             || N <- lists:seq(1, 500)]),
-    Context = call(?config(ref, Config), weft_kv_object, context, [{Known, #{}}]),
+    Context = call(?config(ref, Config), weft_kv_object, context,
+                   [{carts, <<"long">>}, {Known, #{}}]),
     Text = binary_to_list(call(?config(ref, Config), weft_octets, base64url, [Context])),
     ?assert(length(Text) > 16384),
     {204, #{"weft-context" := Longer}, _} = put(Path, [{"weft-context", Text}], <<"1">>, Config),
@@ -197,6 +198,8 @@ mistakes_have_answers(Config) ->
                  {"/buckets/carts/keys?after=AAAA", 400, <<"bad_cursor">>},
                  {"/buckets/carts/keys?limit=1001", 400, <<"bad_query">>}]],
     {400, _, _} = put("/buckets/carts/keys/k", [{"weft-context", "AAAA"}], <<"v">>, Config),
+    {_, #{"weft-context" := Other}, _} = put("/buckets/carts/keys/other", [], <<"v">>, Config),
+    {400, _, _} = put("/buckets/carts/keys/k", [{"weft-context", Other}], <<"v">>, Config),
     {400, _, _} = put("/buckets/carts/keys/k", [{"if-match", "?"}], <<"v">>, Config),
     {405, #{"allow" := "GET, HEAD, PUT, DELETE"}, _} =
         request(options, "/buckets/carts/keys/k", [], Config),

@@ -9,10 +9,13 @@
 %% value replaces it everywhere, and one that has not is its sibling. A deletion is a value, too.
 %%
 %% A client gets the vector as its *context*, in bytes that mean nothing to it, and gives it back
-%% with its next write. An actor may never use a number twice: it is a replica of one partition, in
-%% one run of its process. Where a replica forgets objects it has to remember the last number that
-%% it has used for any key (`{Actor, Last}'). Otherwise it begins at 1 again with the next write of
-%% a forgotten key, and that is taken for an old one wherever the key was not forgotten.
+%% with its next write of that key. With the context of another one it would replace what nobody has
+%% read, as an actor writes many keys.
+%%
+%% An actor may never use a number twice: it is a replica of one partition, in one run of its
+%% process. Where a replica forgets objects it has to remember the last number that it has used for
+%% any key (`{Actor, Last}'). Otherwise it begins at 1 again with the next write of a forgotten key,
+%% and that is taken for an old one wherever the key was not forgotten.
 -module(weft_kv_object).
 
 -export([new/0, put/4, last/2, merge/2, merge/3, once/3, latest/1, siblings/1, values/1, context/1,
@@ -27,9 +30,11 @@
                    expires_ms := integer() | never, content_type => binary()}.
 -type object() :: {vector(), #{dot() => value()}}.
 -type context() :: binary().
+-type of_key() :: {Bucket :: atom(), Key :: binary()}.
 
 -define(VERSION, 1).
--define(ACTORS_MAX, 10000).
+%% In a context the key stands in place of an actor that is none. Earlier versions take it for one.
+-define(NO_ACTOR, <<>>).
 
 %% @doc Nothing was ever written.
 -spec new() -> object().
@@ -128,29 +133,45 @@ join(A, B) ->
 
 %% --- contexts ---------------------------------------------------------------------------------
 
-%% @doc What a client that has read this has seen.
--spec context(object()) -> context().
-context({Known, _}) ->
+%% @doc What a client that has read this key has seen.
+-spec context(of_key(), object()) -> context().
+context(OfKey, {Known, _}) ->
     Bytes = << <<(byte_size(Actor)):16, Actor/binary, Number:64>>
-               || {Actor, Number} <- lists:sort(maps:to_list(Known)) >>,
+               || {Actor, Number} <- lists:sort(maps:to_list(Known#{?NO_ACTOR => hash(OfKey)})) >>,
     <<?VERSION, (erlang:crc32(Bytes)):32, Bytes/binary>>.
 
-%% @doc A context that a client gives back. It comes from outside, so nothing is believed.
--spec decode(context() | none) -> {ok, vector()} | {error, bad_context}.
-decode(none) ->
+%% The same on all nodes, of whatever release.
+hash(OfKey) -> erlang:phash2(OfKey, 1 bsl 32) + 1.
+
+%% @doc A context that a client gives back. It comes from outside, so nothing is believed. Those of
+%% earlier versions do not say of which key they are.
+-spec decode(of_key(), context() | none) -> {ok, vector()} | {error, bad_context}.
+decode(_, none) ->
     {ok, #{}};
-decode(<<?VERSION, Checksum:32, Bytes/binary>>) ->
+decode(OfKey, <<?VERSION, Checksum:32, Bytes/binary>>) ->
     case erlang:crc32(Bytes) of
-        Checksum -> decode(Bytes, #{});
+        Checksum -> of_key(OfKey, decoded(Bytes, #{}));
         _ -> {error, bad_context}
     end;
-decode(_) ->
+decode(_, _) ->
     {error, bad_context}.
 
-decode(<<>>, Vector) when map_size(Vector) =< ?ACTORS_MAX ->
+of_key(OfKey, {ok, Vector}) ->
+    Hash = hash(OfKey),
+    case maps:take(?NO_ACTOR, Vector) of
+        {Hash, Seen} -> {ok, Seen};
+        {_OfAnotherKey, _} -> {error, bad_context};
+        error -> {ok, Vector}
+    end;
+of_key(_, {error, Reason}) ->
+    {error, Reason}.
+
+%% However many actors there are: what was given out has to be taken back, or nobody could replace
+%% the value any more.
+decoded(<<>>, Vector) ->
     {ok, Vector};
-decode(<<Size:16, Actor:Size/binary, Number:64, Rest/binary>>, Vector)
+decoded(<<Size:16, Actor:Size/binary, Number:64, Rest/binary>>, Vector)
   when Number > 0, not is_map_key(Actor, Vector) ->
-    decode(Rest, Vector#{Actor => Number});
-decode(_, _) ->
+    decoded(Rest, Vector#{Actor => Number});
+decoded(_, _) ->
     {error, bad_context}.
