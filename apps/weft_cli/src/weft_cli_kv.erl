@@ -178,7 +178,10 @@ asked(Node, Function, Arguments, Show) ->
 -spec why(term()) -> iodata().
 why({too_large, Max}) -> ["the value is too large: this bucket takes ", text(Max), " bytes"];
 why(bad_key) -> "keys have 1 to 4096 bytes";
-why(bad_context) -> "this is no context: write the one that was printed, as a whole";
+why(bad_context) -> "this is no context of this key: write the one that was printed, as a whole";
+why({too_many_siblings, Max}) ->
+    io_lib:format("the key has ~b values already, of writes that did not know each other; nothing "
+                  "was written. Get it, and write what they amount to with --context.", [Max]);
 why(bad_cursor) -> "this is no cursor: write after --after what the list before has said";
 why(overload) -> "the node has too many requests at once: try again";
 why(no_ring) -> "the node has no ring yet: weft_ring:create() or join/1 (docs/guide/ring.md)";

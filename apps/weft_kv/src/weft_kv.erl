@@ -23,9 +23,9 @@
 -type error() :: input_error()
                | no_ring | not_running | overload
                | weft_kv_coordinator_core:error() | {not_done | unknown, term()}.
-%% The first ones are mistakes of the caller. After `overload', `no_ring' and `not_running' nothing
-%% was done, nor after `not_done' (of strong buckets only). After the others a write may have
-%% reached some replicas, and may be found later.
+%% The first ones are mistakes of the caller. After `overload', `no_ring', `not_running' and
+%% `too_many_siblings' nothing was done, nor after `not_done' (of strong buckets only). After the
+%% others a write may have reached some replicas, and may be found later.
 
 -define(KEY_MAX, 4096).
 -define(CONTENT_TYPE_MAX, 255).
@@ -107,8 +107,9 @@ values(Bucket, Key, Given) ->
 put(Bucket, Key, Value) -> put(Bucket, Key, Value, #{}).
 
 %% @doc Writes a value. It replaces the values that were read with the context in the options, and
-%% is a sibling of others. (In a bucket without siblings the last write stays.) The context that is
-%% returned covers these others, too: a further write with it replaces them, read or not.
+%% is a sibling of others, of which there may be `siblings_max' (`weft_kv_vnode'). (In a bucket
+%% without siblings the last write stays.) The context that is returned covers these others, too: a
+%% further write with it replaces them, read or not.
 -spec put(bucket(), key(), binary(), options()) -> {ok, context()} | {error, error()}.
 put(Bucket, Key, Value, Given) when is_binary(Value) ->
     case weft_kv_strong:is_strong(Bucket) of

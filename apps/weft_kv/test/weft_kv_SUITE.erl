@@ -66,7 +66,16 @@ bad_input(A) ->
              {[pages, <<"k">>, <<0:8388616>>], {too_large, 1048576}},
              {[pages, <<"k">>, <<"v">>, #{context => <<"mine">>}], bad_context},
              {[pages, <<"k">>, <<"v">>, #{w => 3}], {bad_option, {w, 3, {from, 1, to, 2}}}},
-             {[pages, <<"k">>, <<"v">>, #{n => 3}], {unknown_option, n}}]].
+             {[pages, <<"k">>, <<"v">>, #{n => 3}], {unknown_option, n}}]],
+    Put = fun(Key, Value, Options) -> call(A, weft_kv, put, [carts, Key, Value, Options]) end,
+    {ok, Context} = Put(<<"k">>, <<"0">>, #{}),
+    ?assertEqual({error, bad_context}, Put(<<"other">>, <<"v">>, #{context => Context})),
+    [{ok, _} = Put(<<"k">>, integer_to_binary(N), #{}) || N <- lists:seq(1, 99)],
+    ?assertEqual({error, {too_many_siblings, 100}}, Put(<<"k">>, <<"100">>, #{})),
+    {siblings, Values, Seen} = call(A, weft_kv, get, [carts, <<"k">>]),
+    ?assertEqual(100, length(Values)),
+    {ok, _} = Put(<<"k">>, <<"v">>, #{context => Seen}),
+    ?assertMatch({ok, <<"v">>, _}, call(A, weft_kv, get, [carts, <<"k">>])).
 
 parsed(Text) ->
     {ok, Tokens, _} = erl_scan:string(lists:flatten([Text])),

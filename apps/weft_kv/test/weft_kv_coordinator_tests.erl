@@ -101,6 +101,20 @@ too_few_replicas_are_an_error_at_once_test() ->
     ?assertMatch({_, [{answer, {error, {too_few, #{failed := [{b, moved}, {a, overload}]}}}}]},
                  reply(b, {error, moved}, S1)).
 
+%% The others are not asked: one that is behind would take it, and would have too many later. It is
+%% not said that nothing was done if another one may have done it.
+too_many_siblings_are_an_error_at_once_test() ->
+    Write = {write, value(<<"1">>), #{}},
+    Reason = {too_many_siblings, 100},
+    {S0, _} = begun(Write, #{}),
+    {S1, [{answer, {error, Reason}}, done]} = reply(a, {error, Reason}, S0),
+    ?assertEqual(none, weft_kv_coordinator_core:again(S1)),
+    {Refused, _} = reply(a, {error, overload}, S0),
+    ?assertMatch({_, [{answer, {error, Reason}}, done]}, reply(b, {error, Reason}, Refused)),
+    {Silent, _} = weft_kv_coordinator_core:handle({timer, {first, {0, a, primary}}}, S0),
+    ?assertMatch({_, [{answer, {error, {too_few, #{failed := [{b, Reason}, {a, timeout}]}}}} | _]},
+                 reply(b, {error, Reason}, Silent)).
+
 %% Whoever asks once more does no more than one write.
 what_may_be_asked_again_test() ->
     Again = fun weft_kv_coordinator_core:again/1,

@@ -40,6 +40,43 @@ a_store_that_is_full_lets_delete_what_is_empty_test() ->
     ?assertEqual([], values(key(1), written(key(1), Delete, Full))),
     ?assertEqual({reply, {error, full}}, weft_kv_vnode:command(key(2), Delete, Full)).
 
+%% Whoever writes without having read would make a key larger and larger.
+siblings_are_bounded_test() ->
+    One = write(key(1), <<"1">>, ?STORE, vnode(#{siblings_max => 2})),
+    Two = write(key(1), <<"2">>, ?STORE, One),
+    [?assertEqual({reply, {error, {too_many_siblings, 2}}},
+                  weft_kv_vnode:command(key(1), {{write, value(Value, never), #{}}, ?STORE, Role},
+                                        Two))
+     || Value <- [<<"3">>, deleted], Role <- [primary, fallback]],
+    %% Each key for itself. And whoever has read it may write, whatever has come in between.
+    ?assertEqual([<<"1">>], values(key(2), write(key(2), <<"1">>, ?STORE, Two))),
+    Replace = {{write, value(<<"3">>, never), seen(key(1), Two)}, ?STORE, primary},
+    More = merged(key(1), object(<<"other">>), Two),
+    ?assertEqual([<<"1">>, <<"2">>, <<"other">>], lists:sort(values(key(1), More))),
+    ?assertEqual([<<"3">>, <<"other">>],
+                 lists:sort(values(key(1), written(key(1), Replace, More)))).
+
+%% What was acknowledged elsewhere.
+siblings_that_are_brought_are_taken_test() ->
+    Full = write(key(1), <<"1">>, ?STORE, vnode(#{siblings_max => 1})),
+    Item = {key(1), {object(<<"2">>), ?STORE}},
+    {changes, [{_, Change}], {ok, 1}} = weft_kv_vnode:command(key(1), {merge_all, [Item]}, Full),
+    {ok, Brought} = weft_kv_vnode:change(key(1), Change, none, Full),
+    {ok, Taken} = weft_kv_vnode:take([Item], none,
+                                     write(key(1), <<"1">>, ?STORE, vnode(#{siblings_max => 1}))),
+    [?assertEqual([<<"1">>, <<"2">>], lists:sort(values(key(1), Vnode)))
+     || Vnode <- [Brought, Taken]].
+
+there_may_be_a_hundred_siblings_or_what_is_configured_test() ->
+    Written = fun(Count, Kind, Options) ->
+                  lists:foldl(fun(N, V) -> write(key(1), <<N>>, Kind, V) end, vnode(Options),
+                              lists:seq(1, Count))
+              end,
+    ?assertEqual({reply, {error, {too_many_siblings, 100}}},
+                 command(key(1), <<"more">>, ?STORE, Written(100, ?STORE, #{}))),
+    [?assertEqual({Kind, Left}, {Kind, length(values(key(1), Written(101, Kind, Options)))})
+     || {Kind, Options, Left} <- [{?STORE, #{siblings_max => infinity}, 101}, {?CACHE, #{}, 1}]].
+
 %% Another replica that has not forgotten the key would take the new value for one that it has seen.
 a_write_of_a_key_that_was_forgotten_is_new_to_other_replicas_test() ->
     One = write(key(1), <<"1">>, ?STORE, vnode(#{grace_ms => 0})),
@@ -415,6 +452,8 @@ values_that_are_not_compared_are_counted_test() ->
 
 wrong_options_are_named_test() ->
     ?assertEqual({error, {bad_option, {bytes_max, -1}}}, weft_kv_vnode:init(0, #{bytes_max => -1})),
+    ?assertEqual({error, {bad_option, {siblings_max, 0}}},
+                 weft_kv_vnode:init(0, #{siblings_max => 0})),
     ?assertEqual({error, {bad_option, {dir, 1}}}, weft_kv_vnode:init(0, #{dir => 1})),
     ?assertEqual({error, {bad_option, {bytes, 1}}}, weft_kv_vnode:init(0, #{bytes => 1})),
     ?assertEqual({error, {bad_option, [1]}}, weft_kv_vnode:init(0, [1])).

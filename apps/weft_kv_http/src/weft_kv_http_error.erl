@@ -81,6 +81,11 @@ of_store(bad_key) ->
 of_store(bad_context) ->
     {400, bad_context, <<"this is no context, or that of another key">>,
      <<"send Weft-Context as it came with the value, or leave it out">>};
+of_store({too_many_siblings, Max}) ->
+    {409, too_many_siblings,
+     [<<"there are ">>, integer_to_binary(Max),
+      <<" values already, of writes that did not know each other; nothing was done">>],
+     <<"get the key, and put what these amount to with its Weft-Context">>};
 of_store(bad_cursor) ->
     {400, bad_cursor, <<"this is no place to go on">>,
      <<"send `after' as `next' of the list before, or leave it out">>};

@@ -8,17 +8,18 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([the_guide/1, bytes_and_types_are_kept/1, conditions/1, strong_buckets/1,
-         siblings_are_shown/1, long_contexts/1, lists/1, mistakes_have_answers/1,
-         hostile_requests_are_refused/1, token_is_needed/1, limits_hold/1, one_too_many_is_told/1,
-         wrong_configurations_are_refused/1, stopped_store/1]).
+         siblings_are_shown/1, siblings_are_bounded/1, long_contexts/1, lists/1,
+         mistakes_have_answers/1, hostile_requests_are_refused/1, token_is_needed/1, limits_hold/1,
+         one_too_many_is_told/1, wrong_configurations_are_refused/1, stopped_store/1]).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
 %% The last one stops the store.
 all() ->
     [the_guide, bytes_and_types_are_kept, conditions, strong_buckets, siblings_are_shown,
-     long_contexts, lists, mistakes_have_answers, hostile_requests_are_refused, token_is_needed,
-     limits_hold, one_too_many_is_told, wrong_configurations_are_refused, stopped_store].
+     siblings_are_bounded, long_contexts, lists, mistakes_have_answers,
+     hostile_requests_are_refused, token_is_needed, limits_hold, one_too_many_is_told,
+     wrong_configurations_are_refused, stopped_store].
 
 init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),
@@ -149,6 +150,18 @@ siblings_are_shown(Config) ->
     {204, #{"etag" := Two}, _} =
         put(Path, [{"weft-context", Both}, {"if-match", Tag}], <<"two">>, Config),
     {200, #{"etag" := Two}, <<"two">>} = get(Path, Config).
+
+%% Each of these has seen the first one only.
+siblings_are_bounded(Config) ->
+    Path = "/buckets/carts/keys/bounded",
+    {201, #{"weft-context" := Context}, _} = put(Path, [], <<"0">>, Config),
+    Put = fun(N) -> put(Path, [{"weft-context", Context}], integer_to_binary(N), Config) end,
+    [{204, _, _} = Put(N) || N <- lists:seq(1, 100)],
+    {409, _, Json} = Put(101),
+    ?assertMatch({ok, #{<<"error">> := <<"too_many_siblings">>}}, weft_json:decode(Json)),
+    {300, #{"weft-context" := All}, _} = get(Path, Config),
+    {204, _, _} = put(Path, [{"weft-context", All}], <<"all">>, Config),
+    {200, _, <<"all">>} = get(Path, Config).
 
 %% Many processes have written the key.
 long_contexts(Config) ->

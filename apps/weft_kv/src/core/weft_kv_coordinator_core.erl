@@ -14,6 +14,8 @@
 %% answers late, its dot is taken back. An object from elsewhere (`merge') goes the same way, and
 %% gets no dot.
 %%
+%% A replica with too many siblings ends a write: others have them, too, or will have them.
+%%
 %% If there can not be enough answers any more, the error says so at once. After an error a write
 %% may still have reached some replicas, and then it is found later.
 %%
@@ -31,6 +33,7 @@
                  | {merge, weft_kv_object:object()}.
 -type error() :: {too_few, #{needed := map(), answered := non_neg_integer(),
                              failed := [{node(), term()}]}}
+               | {too_many_siblings, Max :: pos_integer()}
                | timeout.
 
 -record(coordinator, {
@@ -141,9 +144,11 @@ has_done_nothing(Reason) ->
 
 reply(Place, {error, Reason}, #coordinator{failed = Failed} = State0) ->
     State = State0#coordinator{failed = [{Place, Reason} | Failed]},
-    case State of
-        #coordinator{kind = write, object = none, told = false} -> first(State);
-        #coordinator{} -> checked(State)
+    case {State, Reason} of
+        {#coordinator{kind = write, object = none, told = false}, {too_many_siblings, _}} ->
+            told(crowded(Reason, Failed, State), State);
+        {#coordinator{kind = write, object = none, told = false}, _} -> first(State);
+        _ -> checked(State)
     end;
 reply(Place, {ok, Object}, #coordinator{kind = write, object = none} = State0) ->
     #coordinator{places = Places, failed = Failed} = State0,
@@ -156,6 +161,13 @@ reply(Place, {ok, Object}, #coordinator{kind = write, object = none} = State0) -
     {State, [{ask, P, {merge, Object}} || P <- Others] ++ Effects};
 reply(Place, {ok, Object}, #coordinator{answered = Answered} = State) ->
     checked(State#coordinator{answered = [{Place, Object} | Answered]}).
+
+%% Those that were asked before may have done it.
+crowded(Reason, Before, State) ->
+    case lists:all(fun({_, Other}) -> has_done_nothing(Other) end, Before) of
+        true -> {error, Reason};
+        false -> too_few(State)
+    end.
 
 is_gone(Place, Failed) -> lists:keymember(Place, 1, Failed).
 

@@ -18,9 +18,9 @@
 %% and that is taken for an old one wherever the key was not forgotten.
 -module(weft_kv_object).
 
--export([new/0, put/4, last/2, merge/2, merge/3, once/3, latest/1, siblings/1, values/1, context/1,
-         decode/1, expire/2]).
--export_type([object/0, value/0, actor/0, writer/0, context/0, vector/0]).
+-export([new/0, put/4, last/2, merge/2, merge/3, once/3, latest/1, siblings/1, values/1, count/1,
+         context/2, decode/2, expire/2]).
+-export_type([object/0, value/0, actor/0, writer/0, context/0, of_key/0, vector/0]).
 
 -type actor() :: binary().
 -type writer() :: actor() | {actor(), Last :: non_neg_integer()}.
@@ -115,6 +115,10 @@ values(Object) ->
 -spec siblings(object()) -> [value()].
 siblings({_, Values}) ->
     [Value || {_, Value} <- lists:sort(maps:to_list(Values))].
+
+%% @doc How many siblings there are, deletions among them.
+-spec count(object()) -> non_neg_integer().
+count({_, Values}) -> map_size(Values).
 
 %% @doc A value whose time is over is as good as deleted.
 -spec expire(integer(), object()) -> object().

@@ -3,7 +3,7 @@
 %% Who is asked and how many have to answer is decided by `weft_kv_coordinator_core'.
 -module(weft_kv_replica).
 
--export([requested/4, is_waste/3, can_end/1]).
+-export([requested/4, is_crowding/4, is_waste/3, can_end/1]).
 
 %% @doc The object that the replica has from then on, which is also its answer.
 -spec requested(weft_kv_coordinator_core:request(), weft_kv_object:writer(), Siblings :: boolean(),
@@ -16,6 +16,15 @@ requested({write, Value, Seen}, Actor, false, Object) ->
     weft_kv_object:latest(weft_kv_object:put(Value, Seen, Actor, Object));
 requested({merge, Other}, _Actor, Siblings, Object) ->
     weft_kv_object:merge(Other, Object, Siblings).
+
+%% @doc Would a write add one to more siblings than there may be? One that replaces as many as it
+%% adds, and what replicas bring each other, is always taken: that was acknowledged.
+-spec is_crowding(weft_kv_coordinator_core:request(), Max :: pos_integer() | infinity,
+                  Before :: weft_kv_object:object(), After :: weft_kv_object:object()) -> boolean().
+is_crowding({write, _, _}, Max, Before, After) when is_integer(Max) ->
+    weft_kv_object:count(After) > max(Max, weft_kv_object:count(Before));
+is_crowding(_, _, _, _) ->
+    false.
 
 %% @doc Was everything deleted, or over, for so long that the object can be forgotten? A replica
 %% that was away for longer brings old values back.

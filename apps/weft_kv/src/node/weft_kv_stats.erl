@@ -49,7 +49,7 @@ group({too_few, _}) -> too_few;
 group(Reason) when Reason =:= unknown_bucket; Reason =:= bad_key; Reason =:= bad_value;
                    Reason =:= bad_context -> caller;
 group({Reason, _}) when Reason =:= too_large; Reason =:= unknown_option;
-                        Reason =:= bad_option -> caller;
+                        Reason =:= bad_option; Reason =:= too_many_siblings -> caller;
 group(_) -> other.
 
 place(What, [What | _]) -> 1;

@@ -11,6 +11,7 @@
 %% When it is full, objects of buckets with `evict' are dropped, those first that were not used for
 %% longest; if that does not make room, writes are refused, but for those that make objects smaller.
 %% `grace_ms' (a day): how long it is remembered that something was deleted or is over.
+%% `siblings_max' (100): a write that would be one more sibling is refused.
 %%
 %% With a `dir' each change is on disk before anybody hears of it, as its bucket asks for that
 %% (`weft_kv_durability'). What a partition finds there when it starts is a hint, if another node
@@ -32,6 +33,7 @@
 %% Of the keys of a partition, when it is compared.
 -define(ENTRIES_MAX, 1000).
 -define(CLEANED_MAX, 500).
+-define(SIBLINGS_MAX, 100).
 %% So long a cache remembers a deletion. What others have read or begun to write before it may be on
 %% its way for as long as a request takes.
 -define(CACHE_GRACE_MS, 10000).
@@ -91,7 +93,8 @@ stored(_Options) ->
 
 options([]) -> options(#{});
 options(Given) when is_map(Given) ->
-    Defaults = #{bytes_max => infinity, grace_ms => 86400000, dir => none},
+    Defaults = #{bytes_max => infinity, grace_ms => 86400000, siblings_max => ?SIBLINGS_MAX,
+                 dir => none},
     All = maps:merge(Defaults, Given),
     case maps:to_list(maps:without(maps:keys(Defaults), Given))
         ++ [Pair || {Key, Value} = Pair <- maps:to_list(All), not is_valid(Key, Value)] of
@@ -101,6 +104,7 @@ options(Given) when is_map(Given) ->
 options(Given) -> {error, {bad_option, Given}}.
 
 is_valid(dir, Dir) -> Dir =:= none orelse io_lib:char_list(Dir);
+is_valid(siblings_max, 0) -> false;
 is_valid(_, Value) -> Value =:= infinity orelse is_integer(Value) andalso Value >= 0.
 
 %% Another one for each run of the process: what the last one has written may be lost.
@@ -118,10 +122,13 @@ command(Key, {Request, Kind, Role},
     case weft_kv_replica:requested(Request, {Actor, Last}, map_get(siblings, Kind), Object) of
         Object -> {reply, {ok, Object}};
         New ->
-            case {is_blocked(Key, Replica), is_full(Key, New, Kind, Replica)} of
-                {true, _} -> {reply, {error, not_written}};
-                {false, true} -> {reply, {error, full}};
-                {false, false} -> {change, {merge, New, Kind, Role}, {ok, New}}
+            Max = siblings_max(Replica),
+            case {is_blocked(Key, Replica), is_full(Key, New, Kind, Replica),
+                  weft_kv_replica:is_crowding(Request, Max, Object, New)} of
+                {true, _, _} -> {reply, {error, not_written}};
+                {_, true, _} -> {reply, {error, full}};
+                {_, _, true} -> {reply, {error, {too_many_siblings, Max}}};
+                _ -> {change, {merge, New, Kind, Role}, {ok, New}}
             end
     end;
 command({KeyPartition, Bucket, _}, {page, After}, #replica{table = Table}) ->
@@ -202,6 +209,9 @@ is_full(Key, New, _, #replica{options = #{bytes_max := Max}, table = Table}) ->
     weft_kv_table:bytes(Table) >= Max andalso not weft_kv_table:is_smaller(Key, New, Table)
         andalso (weft_kv_object:values(New) =/= []
                      orelse read(Key, Table) =:= weft_kv_object:new()).
+
+%% A process that was started by an earlier version was not told.
+siblings_max(#replica{options = Options}) -> maps:get(siblings_max, Options, ?SIBLINGS_MAX).
 
 %% What another node drops as soon as it is here. (Earlier versions take it for a part of the kind.)
 to_keep(Kind) -> Kind#{durability => synced}.
