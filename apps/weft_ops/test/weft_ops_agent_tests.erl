@@ -14,6 +14,10 @@ agent_test_() ->
                          {"of another", fun nobody_is_missed_where_another_is_the_agent/0},
                          {"one", fun one_that_has_another_agent_is_not_missed/0},
                          {"last", fun the_last_events_are_those_of_so_much_time/0},
+                         {"give", fun the_next_agent_gets_who_is_silent_and_its_alarm/0},
+                         {"given", fun alarms_of_a_former_agent_go_on/0},
+                         {"too early", fun what_is_given_waits_for_the_first_sample/0},
+                         {"nonsense", fun what_is_no_handover_ends_nothing/0},
                          {"a pause", fun an_agent_that_stood_still_misses_nobody_for_that/0}]].
 
 with_agent(Test) ->
@@ -88,6 +92,83 @@ answered(Answer) ->
             ok = gen_server:reply(From, Answer),
             Question
     end.
+
+%% There is no node to which this could be sent.
+the_next_agent_gets_who_is_silent_and_its_alarm() ->
+    report(sample(?OTHER)),
+    until(fun() ->
+              report(sample(node())),
+              alarms() =/= []
+          end),
+    Agent = whereis(weft_ops_agent),
+    _ = erlang:trace_pattern({weft_ops_handover, new, 3}, true, []),
+    1 = erlang:trace(Agent, true, [call]),
+    report((sample(node()))#{agent => ?NEXT}),
+    receive
+        {trace, Agent, call, {weft_ops_handover, new, [Duty, Silent, {Alarms, _OffsetMs}]}} ->
+            ?assertEqual(?DUTY, Duty),
+            ?assertMatch([{#{node := ?OTHER}, AgeMs}] when AgeMs >= 300, Silent),
+            ?assertMatch([#{id := {silent, ?OTHER, ?OTHER}}], Alarms)
+    end,
+    _ = erlang:trace_pattern({weft_ops_handover, new, 3}, false, []),
+    ok.
+
+%% It has never heard the node that is silent.
+alarms_of_a_former_agent_go_on() ->
+    report(sample(node())),
+    give([{sample(?OTHER), 5000}], [alarm()]),
+    ?assertEqual([{silent, ?OTHER, ?OTHER}], alarms()),
+    periods_pass(),
+    ?assertEqual([{silent, ?OTHER, ?OTHER}], alarms()),
+    until(fun() ->
+              [report(sample(Node)) || Node <- [node(), ?OTHER]],
+              alarms() =:= []
+          end),
+    {ok, Events} = weft_ops_agent:events(node(), 0, 5000),
+    ?assertEqual([back, alarm_cleared], [Kind || #{kind := Kind} <- Events]).
+
+what_is_given_waits_for_the_first_sample() ->
+    give([{sample(?OTHER), 5000}], [alarm()]),
+    ?assertEqual([], alarms()),
+    report(sample(node())),
+    until(fun() -> alarms() =:= [{silent, ?OTHER, ?OTHER}] end),
+    ?assertEqual([?OTHER, node()], listed()).
+
+what_is_no_handover_ends_nothing() ->
+    Agent = whereis(weft_ops_agent),
+    Given = weft_ops_handover:new(?DUTY, [], {[alarm()], 0}),
+    ?assert(weft_ops_handover:is_handover(Given)),
+    Wrong = [Given#{alarms := [(alarm())#{text := none}]},
+             Given#{alarms := [(alarm())#{acknowledged := #{comment => 1}}]},
+             Given#{alarms := [maps:remove(raised_ms, alarm())]},
+             Given#{silent := [{sample(?OTHER), -1}]}, Given#{silent := [{#{}, 1}]}, #{}, none],
+    ?assertEqual([], [One || One <- Wrong, weft_ops_handover:is_handover(One)]),
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    try
+        [weft_ops_agent ! {weft_ops_handover, 3, One} || One <- Wrong],
+        ?assertEqual([], alarms())
+    after
+        ok = logger:set_primary_config(level, Level)
+    end,
+    ?assertEqual(Agent, whereis(weft_ops_agent)).
+
+give(Silent, Alarms) ->
+    Given = weft_ops_handover:new(?DUTY, Silent, {Alarms, erlang:time_offset(millisecond)}),
+    weft_ops_agent ! {weft_ops_handover, 3, Given},
+    ok.
+
+alarm() ->
+    #{id => {silent, ?OTHER, ?OTHER}, severity => critical, text => <<"it is gone">>,
+      raised_ms => erlang:monotonic_time(millisecond), acknowledged => no}.
+
+%% In which an alarm that does not hold is cleared.
+periods_pass() ->
+    SinceMs = erlang:monotonic_time(millisecond),
+    until(fun() ->
+              report(sample(node())),
+              erlang:monotonic_time(millisecond) - SinceMs > 300
+          end).
 
 report(Sample) -> ok = weft_ops_agent:report(node(), ?DUTY, Sample).
 

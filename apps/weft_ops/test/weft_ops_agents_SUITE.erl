@@ -11,7 +11,8 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([each_group_has_an_agent/1, another_member_becomes_the_agent/1, agents_follow_the_groups/1,
+-export([each_group_has_an_agent/1, another_member_becomes_the_agent/1,
+         alarms_go_on_at_the_next_agent/1, agents_follow_the_groups/1,
          a_killed_node_is_an_alarm/1, traffic_between_groups_is_told/1, a_busy_node_is_told/1,
          what_happened_is_recorded/1, killed_processes_come_back/1,
          without_a_topology_each_is_its_own/1, faults_of_two_nodes_are_told/1]).
@@ -33,10 +34,10 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [each_group_has_an_agent, another_member_becomes_the_agent, a_killed_node_is_an_alarm,
-     traffic_between_groups_is_told, a_busy_node_is_told, what_happened_is_recorded,
-     killed_processes_come_back, agents_follow_the_groups, without_a_topology_each_is_its_own,
-     faults_of_two_nodes_are_told].
+    [each_group_has_an_agent, another_member_becomes_the_agent, alarms_go_on_at_the_next_agent,
+     a_killed_node_is_an_alarm, traffic_between_groups_is_told, a_busy_node_is_told,
+     what_happened_is_recorded, killed_processes_come_back, agents_follow_the_groups,
+     without_a_topology_each_is_its_own, faults_of_two_nodes_are_told].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -73,6 +74,24 @@ another_member_becomes_the_agent(Config) ->
     until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end),
     until(fun() -> listed(N2, ?G1) =:= [] end),
     ?assertNot(logged(N2, "ERROR", ["silent on "])).
+
+%% The next one has never heard of the node that is silent, and is who says when that is over.
+alarms_go_on_at_the_next_agent(Config) ->
+    [N1, N2, N3 | _] = ?config(nodes, Config),
+    until(fun() -> reported(N2) =:= ?NAMES end),
+    ok = call(N1, application, stop, [weft_ops]),
+    %% It answers as the agent before anybody has reported to it.
+    until(fun() -> listed(N2, ?G1) =:= [node_name(N) || N <- [n2, n3]] end),
+    ok = call(N3, application, stop, [weft_ops]),
+    Silent = {silent, node_name(n3), node_name(n3)},
+    until(fun() -> lists:member(Silent, alarms_of(N2)) end),
+    {ok, _} = call(N1, application, ensure_all_started, [weft_ops]),
+    until(fun() -> lists:member(Silent, alarms_of(N1)) end),
+    ?assertNot(lists:member(Silent, alarms_of(N2))),
+    {ok, _} = call(N3, application, ensure_all_started, [weft_ops]),
+    until(fun() -> logged(N1, "NOTICE", ["over: silent on ", n3]) end),
+    ?assertNot(logged(N2, "NOTICE", ["over: silent on ", n3])),
+    until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end).
 
 agents_follow_the_groups(Config) ->
     [N1, _, _, N4, _] = ?config(nodes, Config),
@@ -335,6 +354,12 @@ reported(Node) ->
 alarms(Node) ->
     [{Id, case Acknowledged of #{comment := Comment} -> Comment; no -> no end}
      || #{id := Id, acknowledged := Acknowledged} <- call(Node, weft_ops, alarms, [])].
+
+%% Those of the agent on that node.
+alarms_of(Node) ->
+    {ok, #{alarms := Alarms}} = call(Node, weft_ops_agent, ask, [weft_test_nodes:name(Node), ?G1,
+                                                                 5000]),
+    [Id || #{id := Id} <- Alarms].
 
 %% Whether a node has logged that, with a severity, in a report of its own.
 logged(#{log := Log}, Severity, Words) ->

@@ -40,6 +40,37 @@ it_is_acknowledged_until_it_is_cleared_test() ->
     {New, [{raised, _}]} = ?CORE:observe([busy()], 220, Again),
     ?assertMatch([#{acknowledged := no}], ?CORE:list(New)).
 
+what_is_given_to_another_agent_is_not_cleared_test() ->
+    {[Alarm], Left} = ?CORE:part(fun(Id) -> Id =:= ?ID end, raised()),
+    ?assertMatch(#{id := ?ID}, Alarm),
+    ?assertEqual({[], {Left, []}}, {?CORE:list(Left), ?CORE:observe([], 200, Left)}),
+    ?assertMatch({[], _}, ?CORE:part(fun(_) -> false end, raised())).
+
+%% It is not raised again, and stays for as long as if it had held until then.
+what_is_taken_from_another_agent_goes_on_test() ->
+    {[Alarm], _} = ?CORE:part(fun(_) -> true end, raised()),
+    Taken = ?CORE:take([Alarm], 500, ?CORE:new(?OPTIONS)),
+    {Held, []} = ?CORE:observe([busy()], 520, Taken),
+    ?assertEqual([Alarm], ?CORE:list(Held)),
+    {Waits, []} = ?CORE:observe([], 529, Taken),
+    ?assertMatch({_, [{cleared, #{id := ?ID}}]}, ?CORE:observe([], 530, Waits)),
+    {Watched, []} = ?CORE:observe([busy()], 499, ?CORE:new(?OPTIONS)),
+    ?assertMatch({_, []}, ?CORE:observe([busy()], 520, ?CORE:take([Alarm], 500, Watched))).
+
+who_takes_care_is_kept_where_it_was_raised_as_well_test() ->
+    {ok, Known} = ?CORE:acknowledge(?ID, <<"seen">>, 115, raised()),
+    {[Alarm], _} = ?CORE:part(fun(_) -> true end, Known),
+    ?assertMatch([#{acknowledged := #{comment := <<"seen">>}, raised_ms := 110}],
+                 ?CORE:list(?CORE:take([Alarm], 120, raised()))),
+    ?assertMatch([#{acknowledged := #{comment := <<"seen">>}}],
+                 ?CORE:list(?CORE:take([Alarm#{acknowledged := no}], 120, Known))).
+
+what_is_taken_has_a_bound_test() ->
+    {[Alarm], _} = ?CORE:part(fun(_) -> true end, raised()),
+    Full = ?CORE:take([Alarm#{id := {busy, Node, Node}} || Node <- [b, c, d, e]], 0,
+                      ?CORE:new(?OPTIONS)),
+    ?assertEqual({3, 1}, {length(?CORE:list(Full)), ?CORE:left_out(Full)}).
+
 only_an_alarm_can_be_acknowledged_test() ->
     {Waits, []} = ?CORE:observe([busy()], 100, ?CORE:new(?OPTIONS)),
     ?assertEqual({error, unknown_alarm}, ?CORE:acknowledge(?ID, <<>>, 101, Waits)).

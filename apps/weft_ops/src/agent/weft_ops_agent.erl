@@ -9,7 +9,8 @@
 %% and nobody is missed here. What is no sample of this version is logged and dropped.
 %%
 %% Alarms go to the log, to a webhook if there is one, and to whoever asks (`weft_ops:alarms/0').
-%% They begin anew when another node becomes the agent.
+%% The other agent gets those that nobody reports here any more (`weft_ops_handover'): they are not
+%% over. They begin anew when an agent ends and another node takes its place.
 -module(weft_ops_agent).
 -behaviour(gen_server).
 
@@ -131,6 +132,14 @@ handle_info({weft_ops_sample, Duty, Sample} = Message, Agent) ->
             ok = weft_stray:message(Message),
             {noreply, Agent}
     end;
+handle_info({weft_ops_handover, Periods, Given} = Message, Agent) when is_integer(Periods) ->
+    case weft_ops_handover:is_handover(Given) of
+        true ->
+            {noreply, taken(Periods, Given, Agent)};
+        false ->
+            ok = weft_stray:message(Message),
+            {noreply, Agent}
+    end;
 handle_info({look, DueMs}, #agent{period_ms = PeriodMs} = Agent) ->
     ok = look_in(PeriodMs),
     NowMs = now_ms(),
@@ -165,9 +174,60 @@ heard(Duty, #{node := Node, at_ms := AtMs} = Sample,
 %% Has it another agent from now on?
 parted(Duty, #{agent := Other, node := Node}, #agent{heard = Heard} = Agent)
   when Other =/= node() ->
-    Agent#agent{heard = maps:update_with(Duty, fun(Nodes) -> maps:remove(Node, Nodes) end, Heard)};
+    NowMs = now_ms(),
+    Nodes = maps:remove(Node, maps:get(Duty, Heard)),
+    Silent = case Node =:= node() of
+                 true -> [One || {One, silent} <- maps:to_list(state(Nodes, NowMs, Agent))];
+                 false -> []
+             end,
+    Given = [{Sample, NowMs - AtMs}
+             || #heard{sample = Sample, at_ms = AtMs} <- maps:values(maps:with(Silent, Nodes))],
+    given(Other, {Duty, Given}, Agent#agent{heard = Heard#{Duty := maps:without(Silent, Nodes)}});
 parted(_Duty, _Sample, Agent) ->
     Agent.
+
+%% --- from agent to agent ----------------------------------------------------------------------
+
+%% Where the other one can not be told, the alarms stay, and are over here.
+given(Other, {Duty, Silent}, #agent{alarms = Before} = Agent) ->
+    Nodes = maps:map(fun(_, What) -> without_skew(What) end, known(now_ms(), Agent)),
+    {Alarms, Left} = weft_ops_alarms_core:part(fun(Id) ->
+                                                   weft_ops_handover:without_witness(Id, Nodes)
+                                               end, Before),
+    Given = weft_ops_handover:new(Duty, Silent, {Alarms, erlang:time_offset(millisecond)}),
+    case [Silent, Alarms] =/= [[], []]
+        andalso erlang:send({?MODULE, Other}, {weft_ops_handover, ?SILENT_PERIODS, Given},
+                            [noconnect]) of
+        ok -> Agent#agent{alarms = Left};
+        _NothingOrNobody -> Agent
+    end.
+
+%% Who has just become the agent misses nobody before its own first sample: it waits so many periods
+%% for that.
+taken(Periods, #{duty := Duty, silent := Silent} = Given,
+      #agent{heard = Heard, period_ms = PeriodMs} = Agent) ->
+    Nodes = maps:get(Duty, Heard, #{}),
+    case Periods > 0 andalso Silent =/= [] andalso not is_map_key(node(), Nodes) of
+        true ->
+            _ = erlang:send_after(PeriodMs, self(), {weft_ops_handover, Periods - 1, Given}),
+            Agent;
+        false ->
+            taken(Given, Agent#agent{heard = Heard#{Duty => Nodes}})
+    end.
+
+taken(#{duty := Duty, silent := Given} = Handover,
+      #agent{heard = Heard, silent = Before, alarms = Alarms} = Agent) ->
+    NowMs = now_ms(),
+    New = maps:from_list([{Node, #heard{sample = Sample, at_ms = NowMs - AgeMs, skew_ms = 0}}
+                          || {#{node := Node} = Sample, AgeMs} <- Given]),
+    %% Who reports here is not silent.
+    Silent = maps:keys(New) -- nodes_of(Heard),
+    Taken = weft_ops_handover:alarms(Handover, erlang:time_offset(millisecond)),
+    Agent#agent{heard = maps:update_with(Duty, fun(Nodes) -> maps:merge(New, Nodes) end, Heard),
+                silent = lists:usort(Silent ++ Before),
+                alarms = weft_ops_alarms_core:take(Taken, NowMs, Alarms)}.
+
+%% --- who is silent ----------------------------------------------------------------------------
 
 %% What was sent to a node that was paused comes after this: nobody else is silent for that.
 stood_still(LateMs, _NowMs, #agent{period_ms = PeriodMs} = Agent) when LateMs < PeriodMs ->
@@ -214,12 +274,14 @@ state(Nodes, NowMs, #agent{period_ms = PeriodMs}) ->
                 (_, #heard{sample = Sample, skew_ms = SkewMs}) -> {Sample, SkewMs}
              end, Nodes).
 
+%% Of all duties.
+known(NowMs, #agent{heard = Heard} = Agent) ->
+    state(maps:fold(fun(_, One, All) -> maps:merge(All, One) end, #{}, Heard), NowMs, Agent).
+
 %% --- alarms -----------------------------------------------------------------------------------
 
-looked(NowMs, #agent{heard = Heard, thresholds = Thresholds, alarms = Before} = Agent) ->
-    Nodes = maps:fold(fun(_, One, All) -> maps:merge(All, One) end, #{}, Heard),
-    Conditions = weft_ops_anomalies:find(state(Nodes, NowMs, Agent), weft_group:groups(),
-                                         Thresholds),
+looked(NowMs, #agent{thresholds = Thresholds, alarms = Before} = Agent) ->
+    Conditions = weft_ops_anomalies:find(known(NowMs, Agent), weft_group:groups(), Thresholds),
     {Alarms, Events} = weft_ops_alarms_core:observe(Conditions, NowMs, Before),
     lists:foreach(fun log/1, Events),
     lists:foreach(fun told/1, Events),

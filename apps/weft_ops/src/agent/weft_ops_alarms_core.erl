@@ -6,10 +6,11 @@
 %% is cleared when the condition has not held for the time `clear_ms'. So what comes and goes is one
 %% alarm and not many. Who knows of an alarm may acknowledge it, with a comment; it stays until it
 %% is cleared. An alarm that is raised again after it was cleared is a new one, which nobody has
-%% acknowledged. The number of alarms is bounded: those over it are counted.
+%% acknowledged. An agent that has lost sight of an alarm gives it to another one: there it goes on,
+%% and nothing has happened to it. The number of alarms is bounded: those over it are counted.
 -module(weft_ops_alarms_core).
 
--export([new/1, observe/3, acknowledge/4, list/1, left_out/1]).
+-export([new/1, observe/3, acknowledge/4, part/2, take/3, list/1, left_out/1]).
 -export_type([state/0, alarm/0, event/0, id/0, graces_ms/0, options/0]).
 
 -type id() :: {weft_ops_anomalies:kind(), node(), About :: term()}.
@@ -102,6 +103,36 @@ acknowledge(Id, Comment, NowMs, #state{watched = Watched} = State) ->
             {ok, kept(Id, One#watched{alarm = Alarm#{acknowledged := Said}}, State)};
         #{} ->
             {error, unknown_alarm}
+    end.
+
+%% @doc Gives up the alarms for which Fun is true: no event tells of them.
+-spec part(fun((id()) -> boolean()), state()) -> {[alarm()], state()}.
+part(Fun, #state{watched = Watched} = State) ->
+    Left = maps:filter(fun(Id, #watched{alarm = Alarm}) -> Alarm =:= none orelse not Fun(Id) end,
+                       Watched),
+    {[Alarm || #watched{alarm = Alarm} <- maps:values(maps:without(maps:keys(Left), Watched))],
+     State#state{watched = Left}}.
+
+%% @doc Takes alarms that another agent has raised, as if they held now. One that was raised here as
+%% well stays as it is; but that somebody takes care of it is kept. Those over the bound are left
+%% out.
+-spec take([alarm()], NowMs :: integer(), state()) -> state().
+take(Alarms, NowMs, State) ->
+    lists:foldl(fun(Alarm, Acc) -> taken(Alarm, NowMs, Acc) end, State, Alarms).
+
+taken(#{id := Id, acknowledged := Said} = Alarm, NowMs,
+      #state{watched = Watched, options = #{alarms_max := Max}} = State) ->
+    case Watched of
+        #{Id := #watched{alarm = #{acknowledged := no} = Own} = One} ->
+            kept(Id, One#watched{alarm = Own#{acknowledged := Said}}, State);
+        #{Id := #watched{alarm = #{}}} ->
+            State;
+        #{Id := #watched{} = One} ->
+            kept(Id, One#watched{alarm = Alarm}, State);
+        #{} when map_size(Watched) < Max ->
+            kept(Id, #watched{since_ms = NowMs, held_ms = NowMs, alarm = Alarm}, State);
+        #{} ->
+            State#state{left_out = State#state.left_out + 1}
     end.
 
 %% @doc The alarms that are raised now, the oldest first.

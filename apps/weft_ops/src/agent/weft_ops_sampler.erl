@@ -5,7 +5,8 @@
 %% It monitors each of them. When one ends, or cannot be reached, the next node that may be agent
 %% takes its place at once. After a while the former one is probed, by a monitor, and gets its place
 %% back if it has been there for a whole period. So all members of a group come back to the same
-%% agent. The one that had its place is told with a last sample who has it now.
+%% agent. The one that had its place, or is the agent of a group that this node has left, is told
+%% with a last sample who has it now.
 %%
 %% It runs at high priority, so that a busy node is reported as busy and not as silent. How late
 %% processes of normal priority are woken, which is what the programs of this node feel, is measured
@@ -190,14 +191,19 @@ chosen(#sampler{agents = Before, candidates = Candidates, absent = Absent} = Sam
     Sampler#sampler{agents = Agents}.
 
 parted(Before, Agents, #sampler{last = #{} = Sample}) ->
-    maps:foreach(fun(Duty, {Agent, _}) ->
-                     case Before of
-                         #{Duty := {Former, _}} when Former =/= Agent ->
+    Now = [Agent || {Agent, _} <- maps:values(Agents)],
+    maps:foreach(fun(Duty, {Former, _}) ->
+                     case Agents of
+                         #{Duty := {Former, _}} ->
+                             ok;
+                         #{Duty := {Agent, _}} ->
                              weft_ops_agent:report(Former, Duty, Sample#{agent => Agent});
+                         %% This node has left the group.
                          #{} ->
-                             ok
+                             [weft_ops_agent:report(Former, Duty, Sample#{agent => hd(Now)})
+                              || not lists:member(Former, Now)]
                      end
-                 end, Agents);
+                 end, Before);
 parted(_Before, _Agents, _BeforeTheFirstSample) ->
     ok.
 
