@@ -72,27 +72,49 @@ scale(File, Words, Options) ->
          end).
 
 %% @doc Nodes that differ from the file become what it says, one by one; see
-%% `weft_deploy_upgrade_core'.
+%% `weft_deploy_upgrade_core'. A rollback that was ended half-way is finished before.
 -spec upgrade(File :: string(), options()) -> answer().
 upgrade(File, Options) ->
     with(File, Options, locked,
          fun(Session) ->
-             #{changed := Changed, refused := Refused, lost := Lost, reopen := Reopen} =
-                 weft_deploy_session:plan(Session, again(Options)),
-             _ = weft_deploy_apply:reopen(Reopen, Session),
-             #{done := Done} = Outcome = weft_deploy_upgrade:run(define, Changed, Session),
-             ok = weft_deploy_apply:groups(Done, Session),
-             upgraded(Outcome, Refused, Lost, Session)
+             case asked(again(Options), Session) of
+                 {ok, Asked} -> finished(weft_deploy_session:plan(Asked, false), Asked);
+                 {error, Text} -> {failed, Text}
+             end
          end).
 
-upgraded(#{bad := New, failed := Failed, done := Done} = Outcome, Refused, Lost, Session) ->
+%% Before the first node is touched: also when this is ended, what is tried again is not rolled back.
+asked(false, Session) ->
+    {ok, Session};
+asked(true, #{state := #{bad := Bad} = State} = Session) ->
+    Ids = [Id || #{id := Id} <- weft_deploy_session:desired(Session)],
+    weft_deploy_session:save(State#{bad := [Id || Id <- Bad, not lists:member(Id, Ids)]}, Session).
+
+finished(#{back := [], return := []} = Plan, Session) ->
+    forward([], Plan, Session);
+finished(#{back := Back, return := Return, reopen := Reopen, lost := Lost}, Session) ->
+    ok = weft_deploy_session:progress("a rollback was not finished: it goes on", Session),
+    _ = weft_deploy_apply:reopen(Reopen, Session),
+    case weft_deploy_upgrade:finish(Return, Back, Session) of
+        #{failed := none, done := Undone} ->
+            Looked = weft_deploy_session:look(Session),
+            forward(Undone, weft_deploy_session:plan(Looked, false), Looked);
+        #{done := Undone} = Outcome ->
+            upgraded(Outcome#{done := [], undone := Undone}, [], Lost, Session)
+    end.
+
+forward(Before, #{changed := Changed, refused := Refused, lost := Lost, reopen := Reopen},
+        Session) ->
+    _ = weft_deploy_apply:reopen(Reopen, Session),
+    #{done := Done, undone := Undone} = Outcome = weft_deploy_upgrade:run(define, Changed, Session),
+    ok = weft_deploy_apply:groups(Done, Session),
+    upgraded(Outcome#{undone := Before ++ Undone}, Refused, Lost, Session).
+
+upgraded(#{bad := New, failed := Failed} = Outcome, Refused, Lost, Session) ->
     #{state := #{bad := Bad} = State} = Session,
-    %% What is healthy now was asked for again.
-    Good = [Id || #{node := Node, id := Id} <- weft_deploy_session:desired(Session),
-                  lists:member(Node, Done)],
     Looked = weft_deploy_session:look(Session),
     ok = weft_deploy_apply:prune(Looked),
-    Saved = weft_deploy_session:save(State#{bad := New ++ (Bad -- (New ++ Good))}, Looked),
+    Saved = weft_deploy_session:save(State#{bad := New ++ (Bad -- New)}, Looked),
     case Saved of
         {ok, _} ->
             {case Failed =:= none andalso Lost =:= [] of true -> ok; false -> wanting end,
@@ -117,22 +139,26 @@ rollback(File, Words, Options) ->
          end).
 
 rolled_back(Words, #{seen := Seen} = Session) ->
+    #{return := Return} = weft_deploy_session:plan(Session, false),
+    IsMeant = fun(#{family := Family}) ->
+                  Words =:= [] orelse lists:member(atom_to_list(Family), Words)
+              end,
     Nodes = [Node#{id := Id}
-             || #{host := Host, node := Name, family := Family} = Node
+             || #{host := Host, node := Name} = Node
                     <- lists:reverse(weft_deploy_session:desired(Session)),
-                Words =:= [] orelse lists:member(atom_to_list(Family), Words),
+                IsMeant(Node),
                 {ok, #{nodes := #{Name := #{id := Id, previous := Previous}}}}
                     <- [maps:get(Host, Seen)],
                 Previous =/= none],
     %% Known before the first one is stopped: `apply' makes none of them again what it is now.
     case weft_deploy_upgrade:remember_bad([Id || #{id := Id} <- Nodes], Session) of
-        {ok, _} -> undone(Nodes, Session);
+        {ok, _} -> undone(lists:filter(IsMeant, Return), Nodes, Session);
         {error, Text} -> {failed, Text}
     end.
 
-undone(Nodes, #{seen := Seen} = Session) ->
+undone(Return, Nodes, #{seen := Seen} = Session) ->
     _ = weft_deploy_apply:reopen(weft_deploy_plan:closed(Seen), Session),
-    #{done := Done} = Outcome = weft_deploy_upgrade:run(undo, Nodes, Session),
+    #{done := Done} = Outcome = weft_deploy_upgrade:finish(Return, Nodes, Session),
     Bad = lists:usort([Id || #{node := Name, id := Id} <- Nodes, lists:member(Name, Done)]),
     Lost = [{Host, Why} || {Host, {error, Why}} <- lists:sort(maps:to_list(Seen))],
     upgraded(Outcome#{bad := Bad, done := [], undone := Done}, [], Lost, Session).

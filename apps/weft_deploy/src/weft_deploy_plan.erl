@@ -12,8 +12,10 @@
 -type seen() :: #{Host :: string() => {ok, weft_deploy_shell:observed()} | {error, string()}}.
 %% upload: versions that hosts lack. start: nodes that are not there; restart: that are there and do
 %% not run. stop: nodes that run, and shall not; forget: that do not even run. changed: nodes that
-%% differ; refused: those whose new state was rolled back. reopen: nodes that run and lead no
-%% traffic of others, since a drain was not finished.
+%% differ; refused: those whose new state was rolled back. back and return are what is left of a
+%% rollback that was not finished: nodes that still are what was rolled back, with that id, the last
+%% ones first; and those of restart that have become what they were. reopen: nodes that run and lead
+%% no traffic of others, since a drain was not finished.
 -type plan() :: #{upload := [{Host :: string(), Version :: string()}],
                   start := [weft_deploy_nodes:desired()],
                   restart := [weft_deploy_nodes:desired()],
@@ -21,6 +23,8 @@
                   forget := [{Host :: string(), Node :: string()}],
                   changed := [weft_deploy_nodes:desired()],
                   refused := [weft_deploy_nodes:desired()],
+                  back := [weft_deploy_nodes:desired()],
+                  return := [weft_deploy_nodes:desired()],
                   reopen := [{Host :: string(), Node :: string()}],
                   same := non_neg_integer(),
                   lost := [{Host :: string(), Reason :: string()}]}.
@@ -28,10 +32,14 @@
 %% @doc Bad are the ids that were rolled back; Again says to try them all the same.
 -spec new([weft_deploy_nodes:desired()], seen(), Bad :: [string()], Again :: boolean()) -> plan().
 new(Desired, Seen, Bad, Again) ->
-    Sorted = [{kind(Node, Seen, Bad, Again), Node} || Node <- Desired],
+    Barred = case Again of true -> []; false -> Bad end,
+    Sorted = [{kind(Node, Seen, Barred), Node} || Node <- Desired],
     Of = fun(Kind) -> [Node || {K, Node} <- Sorted, K =:= Kind] end,
+    Ways = [way_back(Node, Seen, Barred) || Node <- Desired],
     Plan = #{start => Of(start), restart => Of(restart), changed => Of(changed),
              refused => Of(refused), same => length(Of(same)),
+             back => lists:reverse([Node || {back, Node} <- Ways]),
+             return => [Node || {return, Node} <- Ways],
              lost => [{Host, Reason} || {Host, {error, Reason}} <- lists:sort(maps:to_list(Seen))]},
     Surplus = surplus(Desired, Seen),
     Going = [{Host, Node} || {_, Host, Node} <- Surplus],
@@ -40,15 +48,32 @@ new(Desired, Seen, Bad, Again) ->
           forget => [{Host, Node} || {down, Host, Node} <- Surplus],
           upload => uploads(maps:get(start, Plan) ++ maps:get(restart, Plan), Seen)}.
 
-kind(#{host := Host, node := Node, id := Id}, Seen, Bad, Again) ->
-    IsBad = lists:member(Id, Bad) andalso not Again,
+kind(#{host := Host, node := Node, id := Id} = Desired, Seen, Barred) ->
+    IsBarred = lists:member(Id, Barred),
     case Seen of
-        #{Host := {ok, #{nodes := #{Node := #{up := true, id := Id}}}}} -> same;
-        #{Host := {ok, #{nodes := #{Node := #{up := true}}}}} when IsBad -> refused;
-        #{Host := {ok, #{nodes := #{Node := #{up := true}}}}} -> changed;
+        #{Host := {ok, #{nodes := #{Node := #{up := true, id := Own}}}}} ->
+            case way_back(Desired, Seen, Barred) of
+                {back, _} -> back;
+                none when Own =:= Id -> same;
+                none when IsBarred -> refused;
+                none -> changed
+            end;
         #{Host := {ok, #{nodes := #{Node := _}}}} -> restart;
         #{Host := {ok, _}} -> start;
         #{} -> lost
+    end.
+
+%% If the file names something else by now, that is what a node becomes.
+way_back(#{host := Host, node := Node, id := Id} = Desired, Seen, Barred) ->
+    case Seen of
+        #{Host := {ok, #{nodes := #{Node := #{up := Up, id := Own, previous := Previous}}}}} ->
+            case {lists:member(Id, Barred), lists:member(Own, Barred)} of
+                {true, true} when Previous =/= none -> {back, Desired#{id := Own}};
+                {true, false} when not Up -> {return, Desired};
+                _ -> none
+            end;
+        #{} ->
+            none
     end.
 
 surplus(Desired, Seen) ->

@@ -3,7 +3,7 @@
 %% node is away at a time.
 -module(weft_deploy_upgrade).
 
--export([run/3, drain/3, remember_bad/2]).
+-export([run/3, finish/3, drain/3, remember_bad/2]).
 
 -define(GRACE_S, 15).
 
@@ -23,6 +23,20 @@ run(Mode, Nodes, #{seen := Seen} = Session) ->
         [{Host, Version, Why} | _] ->
             #{done => [], undone => [], failed => {Host, Version ++ ": " ++ Why}, bad => [],
               left => [Name || #{node := Name} <- Nodes]}
+    end.
+
+%% @doc Goes on with a rollback that was ended before: nodes that have become what they were start,
+%% as others may be the only way without them, and those that have not follow. All of them are done.
+-spec finish(Return :: [weft_deploy_nodes:desired()], Back :: [weft_deploy_nodes:desired()],
+             weft_deploy_session:session()) -> weft_deploy_upgrade_core:outcome().
+finish(Return, Back, Session) ->
+    case weft_deploy_apply:start(Return, fun(_, _) -> false end, Session) of
+        {Started, []} ->
+            #{done := Done} = Outcome = run(undo, Back, Session),
+            Outcome#{done := [Name || {Name, _Ms} <- Started] ++ Done};
+        {Started, [Failed | _]} ->
+            #{done => [Name || {Name, _Ms} <- Started], undone => [], failed => Failed, bad => [],
+              left => [Name || #{node := Name} <- Back]}
     end.
 
 loop(State, ByName, Session) ->

@@ -8,6 +8,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([a_node_alone_is_upgraded/1, a_rollback_that_is_interrupted_goes_on/1,
+         an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on/1,
          applied_twice_nothing_changes/1, a_node_that_failed_is_started_again/1,
          secrets_are_nowhere_in_clear/1,
          a_drain_that_is_interrupted_is_taken_back/1,
@@ -27,6 +28,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 %% Each case goes on with what the one before has left.
 all() ->
     [a_node_alone_is_upgraded, a_rollback_that_is_interrupted_goes_on,
+     an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on,
      applied_twice_nothing_changes, a_node_that_failed_is_started_again,
      a_closed_gateway_is_gone_around,
      a_closed_gateway_refuses_new_circuits, upgrade_loses_nothing,
@@ -119,12 +121,14 @@ control(Config) ->
 %% A deployment of one node, beside the other one.
 alone(Config) -> [{file, filename:join(?config(priv_dir, Config), "alone.deploy")} | Config].
 
-alone(Version, Config) ->
+alone(Version, Config) -> alone(Version, #{}, Config).
+
+alone(Version, Other, Config) ->
     Alone = alone(Config),
     write([{name, alone}, {epmd_port, ?config(port_alone, Config)}, {healthy_s, 30},
            {stable_s, 0.2},
-           {family, web, #{flags => ["+S", "1:1", "+sbwt", "none"],
-                           env => [{kernel, [{shop_version, Version}]}]}}], Alone),
+           {family, web, Other#{flags => ["+S", "1:1", "+sbwt", "none"],
+                                env => [{kernel, [{shop_version, Version}]}]}}], Alone),
     Alone.
 
 %% What the one node is made of.
@@ -145,17 +149,58 @@ a_node_alone_is_upgraded(Config) ->
 %% The command was ended when the node was what it had been, and did not run yet.
 a_rollback_that_is_interrupted_goes_on(Config) ->
     Upgraded = made_of(alone(2, Config)),
-    Ends = fun(Line) -> string:find(Line, ": stopped") =:= nomatch orelse exit(ended) end,
-    ?assertExit(ended, weft_deploy:rollback(?config(file, alone(Config)), [],
-                                            #{root => ?config(root, Config), progress => Ends})),
-    Dir = filename:join(?config(root, Config), "deploy/alone/host"),
-    {ok, Host} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
-    {ok, _} = weft_deploy_host:script(Host, weft_deploy_shell:undo(Dir, "web1@127.0.0.1")),
+    ended_at_stop(1, fun(Options) ->
+                         weft_deploy:rollback(?config(file, alone(Config)), [], Options)
+                     end, Config),
+    undo_by_hand(Config),
     {ok, #{started := [_]}, _} = run(apply, alone(Config)),
     {_, #{nodes := [#{id := Id, state := changed}]}, _} = run(status, alone(Config)),
     ?assertNotEqual(Upgraded, Id),
-    ?assertMatch({ok, #{refused := [_], upgraded := []}, _}, run(upgrade, alone(Config))),
-    {ok, _, _} = down(alone(Config)).
+    ?assertMatch({ok, #{refused := [_], upgraded := []}, _}, run(upgrade, alone(Config))).
+
+%% The command ends when it has told so often that a node is stopped.
+ended_at_stop(Times, Command, Config) ->
+    Stops = counters:new(1, []),
+    Ends = fun(Line) ->
+               [counters:add(Stops, 1, 1) || string:find(Line, ": stopped") =/= nomatch],
+               counters:get(Stops, 1) < Times orelse exit(ended)
+           end,
+    ?assertExit(ended, Command(#{root => ?config(root, Config), progress => Ends})).
+
+undo_by_hand(Config) ->
+    Dir = filename:join(?config(root, Config), "deploy/alone/host"),
+    {ok, Host} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    {ok, _} = weft_deploy_host:script(Host, weft_deploy_shell:undo(Dir, "web1@127.0.0.1")).
+
+%% The command was ended after the node was not healthy: once it is still what it became, once
+%% it is what it was before, and does not run yet.
+an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on(Config) ->
+    Before = made_of(alone(2, Config)),
+    Alone = alone(3, #{health => {erlang, is_atom, [1]}}, Config),
+    Upgrade = fun(Options) ->
+                  other(healthy_s, 1, Alone),
+                  ended_at_stop(2, fun(How) ->
+                                       weft_deploy:upgrade(?config(file, Alone),
+                                                           maps:merge(How, Options))
+                                   end, Config),
+                  other(healthy_s, 30, Alone)
+              end,
+    Upgrade(#{}),
+    ?assertMatch({ok, #{back := [_], restart := [_], same := 0}, _}, run(plan, Alone)),
+    ?assertMatch({ok, #{rolled_back := [_], refused := [_], failed := []}, _}, run(upgrade, Alone)),
+    ?assertMatch({_, #{nodes := [#{id := Before, state := changed}]}, _}, run(status, Alone)),
+    Upgrade(#{again => true}),
+    undo_by_hand(Config),
+    ?assertMatch({ok, #{back := [], restart := [_]}, _}, run(plan, Alone)),
+    ?assertMatch({ok, #{rolled_back := [_], refused := [_], failed := []}, _}, run(upgrade, Alone)),
+    ?assertMatch({_, #{nodes := [#{id := Before, state := changed}]}, _}, run(status, Alone)),
+    Upgrade(#{again => true}),
+    other(healthy_s, 1, Alone),
+    {wanting, #{failed := [_]}, _} = run(apply, Alone),
+    other(healthy_s, 30, Alone),
+    ?assertMatch({ok, #{back := [_], restart := [], same := 0}, _}, run(plan, Alone)),
+    ?assertMatch({ok, #{rolled_back := [_], refused := [_], failed := []}, _}, run(upgrade, Alone)),
+    {ok, _, _} = down(Alone).
 
 applied_twice_nothing_changes(Config) ->
     deployment(#{}, Config),

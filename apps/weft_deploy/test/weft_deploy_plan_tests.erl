@@ -103,8 +103,10 @@ kill(Count, Seen) ->
 
 two() -> [{"h1", 1}, {"h2", 1}].
 
-running(Spec) ->
-    Seen = empty(two()),
+running(Spec) -> running(Spec, two()).
+
+running(Spec, Hosts) ->
+    Seen = empty(Hosts),
     done(weft_deploy_plan:new(desired(Spec, Seen), Seen, [], false), Seen).
 
 a_host_that_does_not_answer_is_named_and_nothing_moves_test() ->
@@ -140,6 +142,35 @@ what_was_rolled_back_is_not_tried_unless_asked_test() ->
                  weft_deploy_plan:new(Desired, Seen, [Id], false)),
     ?assertMatch(#{changed := [_, _], refused := []},
                  weft_deploy_plan:new(Desired, Seen, [Id], true)).
+
+%% Of three nodes one runs as it was, one became what it was and does not run, and one is to follow.
+what_a_rollback_has_left_is_known_unless_it_is_tried_again_test() ->
+    Spec = spec(3, [{"h1", 1}], []),
+    Seen = running(Spec, [{"h1", 1}]),
+    [#{id := Old} | _] = desired(Spec, Seen),
+    [First, Second, Third | _] = Desired = desired(spec(3, [{"h1", 1}], ["+S", "1:1"]), Seen),
+    #{id := Bad} = First,
+    Half = with(First, #{id => Bad, previous => Old}, with(Second, #{up => false}, Seen)),
+    Plan = weft_deploy_plan:new(Desired, Half, [Bad], false),
+    ?assertEqual([First], maps:get(back, Plan)),
+    ?assertMatch(#{return := [Second], restart := [Second], refused := [Third], same := 1,
+                   changed := []}, Plan),
+    ?assertMatch(#{back := [], return := [], same := 2, changed := [Third]},
+                 weft_deploy_plan:new(Desired, Half, [Bad], true)),
+    %% Something else is in the file.
+    ?assertMatch(#{back := [], return := [], changed := [_], refused := []},
+                 weft_deploy_plan:new(desired(Spec, Half), Half, [Bad], false)),
+    %% One that does not run either is what was rolled back, and comes first.
+    Down = with(Second, #{id => Bad, previous => Old}, Half),
+    ?assertMatch(#{back := [Second, First], return := []},
+                 weft_deploy_plan:new(Desired, Down, [Bad], false)),
+    %% A new node was never anything else.
+    New = with(First, #{previous => none}, Half),
+    ?assertMatch(#{back := [], same := 2}, weft_deploy_plan:new(Desired, New, [Bad], false)).
+
+with(#{host := Host, node := Node}, Other, Seen) ->
+    #{Host := {ok, #{nodes := #{Node := Was} = Nodes} = Now}} = Seen,
+    Seen#{Host := {ok, Now#{nodes := Nodes#{Node := maps:merge(Was, Other)}}}}.
 
 what_an_interrupted_drain_has_closed_is_opened_unless_it_goes_test() ->
     Spec = spec(2, two(), []),
