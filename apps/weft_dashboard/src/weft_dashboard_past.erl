@@ -9,6 +9,8 @@
 
 -define(EVENTS_MAX, 2000).
 -define(READ_MS, 10000).
+%% The end of the year 9999.
+-define(LATEST_MS, 253402300799999).
 
 %% @doc The events since that system time in milliseconds: those that agents know and, before them,
 %% those of the recording.
@@ -56,27 +58,45 @@ span(#{recording := Dir}) ->
             end).
 
 %% @doc The model as it was at that time. Who was in which group is known of the nodes that were
-%% up.
+%% up. In a gap of the recording all of them are silent, and an alarm says from when to when: so a
+%% replay goes on.
 -spec model(integer(), weft_dashboard_config:config()) -> weft_dashboard_api:answer().
 model(_AtMs, #{recording := none}) ->
     none();
 model(AtMs, #{recording := Dir}) ->
     in_time(fun() ->
                     case weft_ops_recording:picture(Dir, AtMs) of
-                        {ok, Picture} -> {200, of_picture(Picture, AtMs)};
+                        {ok, Picture} -> {200, of_picture(Picture, groups(Picture), AtMs)};
+                        {gap, Span, Before} -> {200, of_gap(Span, Before, AtMs)};
                         {error, Text} -> {404, #{error => unicode:characters_to_binary(Text)}}
                     end
             end).
 
-of_picture(#{nodes := Nodes} = Picture, AtMs) ->
+groups(#{nodes := Nodes}) ->
     Members = [{Group, Node} || {Node, #{groups := Groups}} <- maps:to_list(Nodes),
                                 Group <- Groups],
-    Groups = lists:foldl(fun({Group, Node}, All) ->
-                                 maps:update_with(Group, fun(Others) -> [Node | Others] end,
-                                                  [Node], All)
-                         end, #{}, Members),
+    lists:foldl(fun({Group, Node}, All) ->
+                        maps:update_with(Group, fun(Others) -> [Node | Others] end, [Node], All)
+                end, #{}, Members).
+
+of_picture(Picture, Groups, AtMs) ->
     weft_dashboard_model_core:model(Picture#{groups => Groups},
                                     #{node => node(), at_ms => AtMs, source => recording}).
+
+of_gap({FromMs, ToMs}, #{nodes := Nodes} = Before, AtMs) ->
+    Silent = Before#{nodes := maps:map(fun(_, _) -> silent end, Nodes), agents := #{},
+                     alarms := []},
+    Text = ["nothing was recorded from ", time(FromMs),
+            case ToMs of infinity -> " on"; _ -> [" to ", time(ToMs)] end],
+    Alarm = #{<<"kind">> => <<"not recorded">>, <<"node">> => atom_to_binary(node()),
+              <<"about">> => atom_to_binary(node()), <<"severity">> => <<"note">>,
+              <<"text">> => unicode:characters_to_binary(Text), <<"at_ms">> => FromMs},
+    (of_picture(Silent, groups(Before), AtMs))#{<<"alarms">> := #{<<"not recorded">> => Alarm}}.
+
+%% A file may say any time.
+time(Ms) ->
+    calendar:system_time_to_rfc3339(min(max(0, Ms), ?LATEST_MS),
+                                    [{unit, millisecond}, {offset, "Z"}]).
 
 none() ->
     {409, #{error => <<"this dashboard knows no recording: `recording' in its configuration is "

@@ -14,6 +14,7 @@ in_files_test_() ->
      || {Text, Test} <-
             [{"what was written is read", fun what_was_written_is_read/1},
              {"the picture as it was", fun the_picture_as_it_was/1},
+             {"a gap is told", fun a_gap_is_told/1},
              {"a file that was cut off loses its last chunk", fun a_file_that_was_cut_off/1},
              {"a damaged chunk is left out and told", fun a_damaged_chunk/1},
              {"the oldest files are deleted", fun the_oldest_files_are_deleted/1},
@@ -46,6 +47,23 @@ the_picture_as_it_was(Dir) ->
     [?assertEqual({ok, Picture}, weft_ops_recording:picture(Dir, AtMs + 500))
      || {AtMs, Picture} <- Pictures],
     ?assertMatch({error, "nothing was recorded in " ++ _}, weft_ops_recording:picture(Dir, 999)).
+
+%% Of 2 s between samples: an hour within a chunk, as of a node that stood still; and a minute between
+%% two of them, as of one that ended and lost what it had gathered. What is gathered now comes later.
+a_gap_is_told(Dir) ->
+    Row = fun(AtMs) -> {AtMs, {sample, #{node => a, at_ms => AtMs, period_ms => 2000}}} end,
+    write(Dir, [[Row(0), Row(2000), Row(3602000)], [Row(3604000)], [Row(3664000)]]),
+    Picture = fun(AtMs) ->
+                  {AtMs, {sample, Sample}} = Row(AtMs),
+                  (weft_ops_reel:blank())#{nodes := #{a => Sample}}
+              end,
+    [?assertEqual({ok, Picture(Before)}, weft_ops_recording:picture(Dir, AtMs))
+     || {AtMs, Before} <- [{1999, 0}, {18000, 2000}, {3602000, 3602000}, {3603999, 3602000},
+                           {3664000, 3664000}, {3740000, 3664000}]],
+    [?assertEqual({gap, {FromMs, ToMs}, Picture(FromMs)}, weft_ops_recording:picture(Dir, AtMs))
+     || {AtMs, FromMs, ToMs} <- [{18001, 2000, 3602000}, {3601999, 2000, 3602000},
+                                 {3620001, 3604000, 3664000}, {3663999, 3604000, 3664000},
+                                 {3740001, 3664000, infinity}]].
 
 a_file_that_was_cut_off(Dir) ->
     write(Dir, [[{1000, {silent, a}}], [{2000, {silent, b}}]]),

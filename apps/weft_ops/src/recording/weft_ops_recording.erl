@@ -12,6 +12,10 @@
 -export_type([entry/0]).
 
 -define(ATOMS_MAX, 20000).
+%% What `weft_ops_recorder' has gathered for so long is written, and so long it waits for agents.
+-define(CHUNK_MS, 60000).
+-define(LATE_MS, 10000).
+-define(PERIODS, 3).
 
 %% What was written when.
 -type entry() :: {AtMs :: integer(), weft_ops_reel:entry()}.
@@ -57,30 +61,61 @@ fold(Dir, {FromMs, ToMs}, Fun, Acc0) ->
             end,
     chunks(Dir, Chunk, Acc0).
 
-%% @doc The picture as `weft_ops:picture/0' would have been at that time.
+%% @doc The picture as `weft_ops:picture/0' would have been at that time. In a gap: between which
+%% entries, and the picture before. It is one from when the next entry was missed and, after the last
+%% one, had to be written.
 -spec picture(file:filename_all(), AtMs :: integer()) ->
-          {ok, weft_ops_picture:picture()} | {error, Text :: string()}.
+          {ok, weft_ops_picture:picture()}
+          | {gap, {FromMs :: integer(), ToMs :: integer() | infinity}, weft_ops_picture:picture()}
+          | {error, Text :: string()}.
 picture(Dir, AtMs) ->
-    Latest = fun(#{from_ms := FromMs}, none, R) when FromMs =< AtMs -> {FromMs, R};
-                (#{from_ms := FromMs}, Before, R) when FromMs =< AtMs -> {max(FromMs, Before), R};
-                (_Later, Before, R) -> {Before, R}
+    %% An integer is smaller than any atom.
+    Around = fun(#{from_ms := FromMs}, {Before, Next}, R) when FromMs > AtMs ->
+                     {{Before, min(FromMs, Next)}, R};
+                (#{from_ms := FromMs}, {none, Next}, R) ->
+                     {{FromMs, Next}, R};
+                (#{from_ms := FromMs}, {Before, Next}, R) ->
+                     {{max(FromMs, Before), Next}, R}
              end,
-    case chunks(Dir, Latest, none) of
-        {ok, none, _Problems} ->
+    case chunks(Dir, Around, {none, infinity}) of
+        {ok, {none, _Next}, _Problems} ->
             {error, lists:flatten(io_lib:format("nothing was recorded in ~ts at that time or "
                                                 "before", [Dir]))};
-        {ok, FromMs, _Problems} ->
-            pictured(fold(Dir, {FromMs, AtMs},
-                          fun({_, Entry}, Acc) -> weft_ops_reel:picture(Entry, Acc) end,
-                          weft_ops_reel:blank()));
+        {ok, {FromMs, NextMs}, _Problems} ->
+            pictured(AtMs, fold(Dir, {FromMs, before(NextMs)}, entry_at(AtMs),
+                                {weft_ops_reel:blank(), FromMs, NextMs}));
         {error, Text} ->
             {error, Text}
     end.
 
-pictured({ok, Picture, []}) -> {ok, Picture};
-pictured({ok, #{nodes := Nodes} = Picture, _Problems}) when map_size(Nodes) > 0 -> {ok, Picture};
-pictured({ok, _Blank, [Problem | _]}) -> {error, Problem};
-pictured({error, Text}) -> {error, Text}.
+before(infinity) -> infinity;
+before(NextMs) -> NextMs - 1.
+
+%% To the picture at that time, the time of its last entry, and of the next one.
+entry_at(AtMs) ->
+    fun({Ms, Entry}, {Picture, _LastMs, NextMs}) when Ms =< AtMs ->
+            {weft_ops_reel:picture(Entry, Picture), Ms, NextMs};
+       ({Ms, _Later}, {Picture, LastMs, NextMs}) ->
+            {Picture, LastMs, min(Ms, NextMs)}
+    end.
+
+pictured(_AtMs, {ok, {#{nodes := Nodes}, _, _}, [Problem | _]}) when map_size(Nodes) =:= 0 ->
+    {error, Problem};
+pictured(AtMs, {ok, {Picture, LastMs, NextMs}, _Problems}) ->
+    UnwrittenMs = case NextMs of infinity -> ?CHUNK_MS; _ -> 0 end,
+    case AtMs - LastMs > longest_ms(Picture) + UnwrittenMs of
+        true -> {gap, {LastMs, NextMs}, Picture};
+        false -> {ok, Picture}
+    end;
+pictured(_AtMs, {error, Text}) ->
+    {error, Text}.
+
+%% How long it may take until the next entry: they come each period, as far as agents answer.
+longest_ms(#{nodes := Nodes}) ->
+    case [Ms || #{period_ms := Ms} <- maps:values(Nodes), is_integer(Ms)] of
+        [] -> ?CHUNK_MS + ?LATE_MS;
+        PeriodsMs -> ?PERIODS * lists:max(PeriodsMs) + ?LATE_MS
+    end.
 
 %% --- chunks -----------------------------------------------------------------------------------
 
