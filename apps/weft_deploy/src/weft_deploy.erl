@@ -83,7 +83,7 @@ upgrade(File, Options) ->
              end
          end).
 
-%% Before the first node is touched: also when this is ended, what is tried again is not rolled back.
+%% Before the first node is touched: if this is ended, too, what is tried again is not rolled back.
 asked(false, Session) ->
     {ok, Session};
 asked(true, #{state := #{bad := Bad} = State} = Session) ->

@@ -13,7 +13,8 @@
          end_per_testcase/2]).
 -export([each_group_has_an_agent/1, another_member_becomes_the_agent/1,
          alarms_go_on_at_the_next_agent/1, agents_follow_the_groups/1,
-         a_killed_node_is_an_alarm/1, traffic_between_groups_is_told/1, a_busy_node_is_told/1,
+         a_paused_agent_hides_nobody/1, a_killed_node_is_an_alarm/1,
+         traffic_between_groups_is_told/1, a_busy_node_is_told/1,
          what_happened_is_recorded/1, killed_processes_come_back/1,
          without_a_topology_each_is_its_own/1, faults_of_two_nodes_are_told/1]).
 %% On the nodes.
@@ -35,9 +36,10 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     [each_group_has_an_agent, another_member_becomes_the_agent, alarms_go_on_at_the_next_agent,
-     a_killed_node_is_an_alarm, traffic_between_groups_is_told, a_busy_node_is_told,
-     what_happened_is_recorded, killed_processes_come_back, agents_follow_the_groups,
-     without_a_topology_each_is_its_own, faults_of_two_nodes_are_told].
+     a_paused_agent_hides_nobody, a_killed_node_is_an_alarm, traffic_between_groups_is_told,
+     a_busy_node_is_told, what_happened_is_recorded, killed_processes_come_back,
+     agents_follow_the_groups, without_a_topology_each_is_its_own,
+     faults_of_two_nodes_are_told].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -92,6 +94,20 @@ alarms_go_on_at_the_next_agent(Config) ->
     until(fun() -> logged(N1, "NOTICE", ["over: silent on ", n3]) end),
     ?assertNot(logged(N2, "NOTICE", ["over: silent on ", n3])),
     until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end).
+
+%% Nodes of its group report to it as before: they do not know that it stands still.
+a_paused_agent_hides_nobody(Config) ->
+    [N1, _, _, N4 | _] = ?config(nodes, Config),
+    until(fun() -> reported(N4) =:= ?NAMES end),
+    ok = weft_test_nodes:pause(N1),
+    PausedMs = erlang:system_time(millisecond),
+    until(fun() ->
+              #{nodes := Nodes} = call(N4, weft_ops, picture, []),
+              #{at_ms := AtMs} = maps:get(node_name(n2), Nodes, #{at_ms => 0}),
+              {maps:get(node_name(n1), Nodes, none), AtMs > PausedMs} =:= {silent, true}
+          end),
+    ok = weft_test_nodes:continue(N1),
+    until(fun() -> reported(N4) =:= ?NAMES end).
 
 agents_follow_the_groups(Config) ->
     [N1, _, _, N4, _] = ?config(nodes, Config),

@@ -48,8 +48,9 @@ the_picture_as_it_was(Dir) ->
      || {AtMs, Picture} <- Pictures],
     ?assertMatch({error, "nothing was recorded in " ++ _}, weft_ops_recording:picture(Dir, 999)).
 
-%% Of 2 s between samples: an hour within a chunk, as of a node that stood still; and a minute between
-%% two of them, as of one that ended and lost what it had gathered. What is gathered now comes later.
+%% Of 2 s between samples: an hour within a chunk, as of a node that stood still; and a minute
+%% between two of them, as of one that ended and lost what it had gathered. What is gathered now
+%% comes later.
 a_gap_is_told(Dir) ->
     Row = fun(AtMs) -> {AtMs, {sample, #{node => a, at_ms => AtMs, period_ms => 2000}}} end,
     write(Dir, [[Row(0), Row(2000), Row(3602000)], [Row(3604000)], [Row(3664000)]]),

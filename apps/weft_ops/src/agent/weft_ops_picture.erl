@@ -1,14 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The whole cluster, as its agents see it: asked from any node, at the cost of one question to
-%% each agent.
+%% each agent. Where one does not answer, as it is paused, its nodes do not know that yet: they are
+%% asked themselves.
 -module(weft_ops_picture).
 
 -export([take/1, events/2, acknowledge/3]).
 -export_type([picture/0]).
 
-%% nodes: the last sample of each, or `silent' if it has stopped to report; nodes without weft_ops
-%% are in none of them. agents: who answered for each group and each free node, `none' if nobody
-%% did. alarms: those of all agents, each once, the oldest first.
+%% nodes: the last sample of each, or `silent' if it has stopped to report, or is asked itself and
+%% does not answer; nodes without weft_ops are in none of them. agents: who answered for each group
+%% and each free node, `none' if nobody did. alarms: those of all agents, each once, the oldest
+%% first.
 -type picture() :: #{nodes := #{node() => weft_ops_sample:sample() | silent},
                      agents := #{weft_ops_agents:duty() => node() | none},
                      alarms := [weft_ops_alarms_core:alarm()]}.
@@ -17,8 +19,8 @@
 -spec take(TimeoutMs :: pos_integer()) -> picture().
 take(TimeoutMs) ->
     Duties = duties(),
-    Answers = asked(Duties, TimeoutMs, fun(Node, Duty) ->
-                                           weft_ops_agent:ask(Node, Duty, TimeoutMs div 2)
+    Answers = asked(Duties, TimeoutMs, fun(Candidates, Duty) ->
+                                           reported(Candidates, Duty, TimeoutMs)
                                        end),
     Agents = maps:from_list([{Duty, Agent} || {Duty, {Agent, _}} <- Answers]),
     Reports = [Report || {_, {_, #{} = Report}} <- Answers],
@@ -31,18 +33,24 @@ take(TimeoutMs) ->
 -spec events(SinceMs :: integer(), TimeoutMs :: pos_integer()) -> [weft_ops_events:event()].
 events(SinceMs, TimeoutMs) ->
     Duties = duties(),
-    Answers = asked(Duties, TimeoutMs, fun(Node, _Duty) ->
-                                           weft_ops_agent:events(Node, SinceMs, TimeoutMs div 2)
-                                       end),
+    Answers = asked(Duties, TimeoutMs,
+                    fun(Candidates, _Duty) ->
+                        {Agent, Events, _Paused} =
+                            first(Candidates, fun(Node) ->
+                                                  weft_ops_agent:events(Node, SinceMs,
+                                                                        TimeoutMs div 2)
+                                              end, []),
+                        {Agent, Events}
+                    end),
     weft_ops_events:merged(lists:append([Events || {_, {_, Events}} <- Answers,
                                                    is_list(Events)])).
 
 duties() -> weft_ops_agents:all(nodes_known(), weft_group:groups()).
 
-%% The first agent of each duty that answers, and what.
+%% For each duty, what its candidates answer.
 asked(Duties, TimeoutMs, Ask) ->
     {Answers, _Silent} = weft_ask:all(maps:keys(Duties),
-                                      fun(Duty) -> first(maps:get(Duty, Duties), Duty, Ask) end,
+                                      fun(Duty) -> Ask(maps:get(Duty, Duties), Duty) end,
                                       TimeoutMs, TimeoutMs),
     Answers.
 
@@ -53,13 +61,32 @@ nodes_known() ->
         Members -> Members
     end.
 
-first([Candidate | Others], Duty, Ask) ->
-    case Ask(Candidate, Duty) of
-        {ok, Answer} -> {Candidate, Answer};
-        {error, _NotThere} -> first(Others, Duty, Ask)
+%% The first agent that answers, what, and those before it that did not in time.
+first([Candidate | Others], Ask, Paused) ->
+    case Ask(Candidate) of
+        {ok, Answer} -> {Candidate, Answer, Paused};
+        {error, timeout} -> first(Others, Ask, [Candidate | Paused]);
+        {error, _NotThere} -> first(Others, Ask, Paused)
     end;
-first([], _Duty, _Ask) ->
-    {none, none}.
+first([], _Ask, Paused) ->
+    {none, none, Paused}.
+
+reported(Candidates, Duty, TimeoutMs) ->
+    case first(Candidates, fun(Node) -> weft_ops_agent:ask(Node, Duty, TimeoutMs div 2) end, []) of
+        {Agent, Report, []} ->
+            {Agent, Report};
+        {none, none, _Paused} ->
+            {none, with_samples(Candidates, #{nodes => #{}, alarms => []}, TimeoutMs div 4)};
+        {Agent, Report, _Paused} ->
+            {Agent, with_samples(Candidates, Report, TimeoutMs div 4)}
+    end.
+
+with_samples(Candidates, #{nodes := Nodes} = Report, TimeoutMs) ->
+    {Answers, Silent} = weft_ask:all(Candidates -- maps:keys(Nodes), fun weft_ops_sampler:last/1,
+                                     TimeoutMs),
+    Said = [{Node, Sample} || {Node, #{} = Sample} <- Answers]
+        ++ [{Node, silent} || Node <- Silent],
+    Report#{nodes := maps:merge(maps:from_list(Said), Nodes)}.
 
 latest(_Node, silent, Other) -> Other;
 latest(_Node, One, silent) -> One;

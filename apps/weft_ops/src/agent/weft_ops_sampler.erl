@@ -14,7 +14,7 @@
 -module(weft_ops_sampler).
 -behaviour(gen_server).
 
--export([start_link/1, tell/2]).
+-export([start_link/1, tell/2, last/1]).
 -export([wake/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -47,6 +47,21 @@ start_link(#{sample_ms := PeriodMs}) ->
 -spec tell(About :: term(), Text :: binary()) -> ok.
 tell(About, Text) -> gen_server:cast(?MODULE, {tell, {About, Text}}).
 
+%% @doc The last sample of that node; none if there is none, or nobody to ask.
+-spec last(node()) -> weft_ops_sample:sample() | none.
+last(Node) ->
+    try gen_server:call({?MODULE, Node}, last, infinity) of
+        {ok, Sample} ->
+            case weft_ops_sample:is_sample(Sample) of
+                true -> Sample;
+                false -> none
+            end;
+        {error, _OfAnotherVersion} ->
+            none
+    catch
+        exit:_ -> none
+    end.
+
 %% @private
 -spec init(pos_integer()) -> {ok, #sampler{}}.
 init(PeriodMs) ->
@@ -61,6 +76,8 @@ timer(#sampler{due_ms = DueMs, period_ms = PeriodMs} = Sampler) ->
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #sampler{}) -> {reply, term(), #sampler{}}.
+handle_call(last, _From, #sampler{last = Last} = Sampler) ->
+    {reply, {ok, Last}, Sampler};
 handle_call(Request, _From, Sampler) ->
     {reply, weft_stray:call(Request), Sampler}.
 

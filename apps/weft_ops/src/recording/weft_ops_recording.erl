@@ -62,8 +62,8 @@ fold(Dir, {FromMs, ToMs}, Fun, Acc0) ->
     chunks(Dir, Chunk, Acc0).
 
 %% @doc The picture as `weft_ops:picture/0' would have been at that time. In a gap: between which
-%% entries, and the picture before. It is one from when the next entry was missed and, after the last
-%% one, had to be written.
+%% entries, and the picture before. It is one from when the next entry was missed and, after the
+%% last one, had to be written.
 -spec picture(file:filename_all(), AtMs :: integer()) ->
           {ok, weft_ops_picture:picture()}
           | {gap, {FromMs :: integer(), ToMs :: integer() | infinity}, weft_ops_picture:picture()}
