@@ -175,7 +175,7 @@ undo_by_hand(Config) ->
 %% The command was ended after the node was not healthy: once it is still what it became, once
 %% it is what it was before, and does not run yet.
 an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on(Config) ->
-    Before = made_of(alone(2, Config)),
+    {_, #{nodes := [#{id := Before}]}, _} = run(status, alone(2, Config)),
     Alone = alone(3, #{health => {erlang, is_atom, [1]}}, Config),
     Upgrade = fun(Options) ->
                   other(healthy_s, 1, Alone),
