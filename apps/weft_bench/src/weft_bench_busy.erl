@@ -85,8 +85,8 @@ echo(_Variant, Nodes) ->
 compute_ms(#{workload := Workload, with := #{duration_ms := DurationMs}}) ->
     DurationMs + 2 * ?WARM_UP_MS + reserve_ms(Workload, DurationMs).
 
-%% The last call of the warm-up, and that of the others, may take as long as a call may. Processes of
-%% a high priority can not be told to stop before, so they have less.
+%% The last call of the warm-up, and that of the others, may take as long as a call may. Processes
+%% of a high priority can not be told to stop before, so they have less.
 reserve_ms(call_to_high, DurationMs) -> min(2 * ?TIMEOUT_MS, DurationMs);
 reserve_ms(flood_to_busy, _DurationMs) -> 0;
 reserve_ms(flood_from_busy, _DurationMs) -> 0;

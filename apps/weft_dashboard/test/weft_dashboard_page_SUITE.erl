@@ -529,15 +529,15 @@ it_is_replayed(Killed, BeforeMs, Config) ->
     until(fun() -> state(Killed, Browser) =:= [<<"silent">>] end),
     until(fun() -> drawn(Killed, Browser) =:= <<"silent">> end).
 
-%% It has no new layout if none of its links changed at that moment. If there is one, it may still be
-%% on its way, and must not draw what was before.
+%% It has no new layout if none of its links changed at that moment. If there is one, it may still
+%% be on its way, and must not draw what was before.
 stays_drawn(State, Node, Browser) ->
     Settled = evaluate("settled", Browser),
     receive after 500 -> ok end, % pacing: a layout takes hundreds of tasks
     drawn(Node, Browser) =:= State andalso evaluate("settled", Browser) =:= Settled.
 
-%% A page whose layout takes hundreds of tasks, as time goes fast for it, and which counts the layouts
-%% that were done.
+%% A page whose layout takes hundreds of tasks, as time goes fast for it, and which counts the
+%% layouts that were done.
 slow_layouts() ->
     "const now = performance.now.bind(performance); let more = 0;"
     "performance.now = () => now() + (more += 20); window.settled = 0;"
