@@ -257,6 +257,16 @@ a_folder_of_many_files_is_caught_test() ->
     ?assertEqual([], Check(25)),
     ?assertMatch([#{rule := folder, subject := "apps/weft/src"}], Check(26)).
 
+a_folder_of_many_files_is_caught_in_any_application_test() ->
+    Check = fun(Folder, Count) ->
+        house_folders:check([{Folder ++ integer_to_list(N) ++ ".erl", <<>>}
+                             || N <- lists:seq(1, Count)])
+    end,
+    ?assertEqual([], Check("apps/any/src/", 25)),
+    ?assertMatch([#{rule := folder, subject := "apps/any/src"}], Check("apps/any/src/", 26)),
+    ?assertMatch([#{rule := folder, subject := "apps/any/src/a"}], Check("apps/any/src/a/", 26)),
+    ?assertEqual([], Check("apps/any/test/", 26)).
+
 %%% Specs
 
 an_exported_function_without_spec_is_caught_test() ->
