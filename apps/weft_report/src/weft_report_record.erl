@@ -20,7 +20,7 @@
 %%               aco_quality | aco_gr_steady | aco_gr_killed | aco_sr_steady | aco_sr_killed |
 %%               de_global | de_names | de_size | de_compute | de_heavy | de_server |
 %%               de_calls | im_rd | im_rsd (both also _steady, _killed, _emptied, _grown) |
-%%               city | city_districts | city_weather |
+%%               city | city_districts | city_weather | phold |
 %%               riak_spawned | riak_supervised | riak_get | riak_insert | riak_update
 %%               (all also _rate) | riak_elasticity | riak_availability |
 %%               vnode_echo | vnode_quorum | ads | crdt_counter | crdt_set | form | idle | hour |
@@ -30,13 +30,13 @@
 %%               weft_mesh, weft_swim, weft_groups, weft_peers
 %% size_bytes    payload of a message (of a background message, beside calls)
 %% pairs         concurrent senders, callers or actors; nodes for fan_out, mesh_calls, orbit, aco,
-%%               de_bench, im, city, riak_*, form, idle, hour and connection; clients for
+%%               de_bench, im, city, phold, riak_*, form, idle, hour and connection; clients for
 %%               riak_spawned* and riak_supervised*; peers for peers
 %% streams       background senders; processes that compute, on a busy node; for mesh_calls the
 %%               callers on each node; for orbit the size of its space, for aco the number of
 %%               colonies; for de_bench what is varied, see weft_de_bench_workload; for im and
 %%               riak_* the number of clients (for riak_spawned* and riak_supervised* of nodes);
-%%               for city the last tick
+%%               for city and phold the last tick
 %% link          label: loopback | 1ms-800mbit | 20ms-400mbit-1% ...
 %% rtt_ms        of the emulated link, 0 on loopback
 %% rate_mbit     0: not limited
@@ -111,6 +111,7 @@ metrics() ->
      {lost_messages, "", less, "messages that were given up, but for those of lost servers"},
      {restarts, "", none, "processes that were started in the place of another one"},
      {names, "", none, "names that were registered"},
+     {events_per_s, "1/s", more, "events of a simulation handled per second, by all actors"},
      {failed_operations, "", less, "operations that failed"},
      {repeated_operations, "", none, "times that one was sent to another node after an error"}]
         ++ traffic_metrics()

@@ -212,6 +212,8 @@ headline_metrics(<<"unicast">>) -> [<<"duration_s">>];
 headline_metrics(<<"slow_receiver">>) -> [<<"sender_growth_bytes">>, <<"receiver_growth_bytes">>];
 headline_metrics(<<"orbit", _/binary>>) ->
     [<<"duration_s">>, <<"connections_max">>, <<"received_bytes">>];
+headline_metrics(<<"phold">>) ->
+    [<<"events_per_s">>, <<"received_packets">>];
 headline_metrics(<<"city", _/binary>>) ->
     [<<"duration_s">>, <<"received_packets">>, <<"connections_max">>];
 headline_metrics(<<"aco_quality">>) ->

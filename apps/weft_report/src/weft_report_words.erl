@@ -24,6 +24,7 @@ pairs(<<"load ", _/binary>>, Workers) ->
 pairs(<<"peers">>, Pairs) -> [[integer_to_list(Pairs), " peers"]];
 pairs(<<"orbit", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"city", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " node", plural(Nodes)]];
+pairs(<<"phold">>, Nodes) -> [[integer_to_list(Nodes), " node", plural(Nodes)]];
 pairs(<<"aco", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"de_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"riak_s", _/binary>>, Clients) ->
@@ -47,6 +48,7 @@ pairs(_Workload, Pairs) -> [[integer_to_list(Pairs), " pair", plural(Pairs)]].
 streams(<<"call_beside_", _/binary>>, 0) -> ["idle"];
 streams(<<"orbit", _/binary>>, Space) -> [["space of ", integer_to_list(Space)]];
 streams(<<"city", _/binary>>, Ticks) -> [[integer_to_list(Ticks), " ticks"]];
+streams(<<"phold">>, Ticks) -> [[integer_to_list(Ticks), " ticks"]];
 streams(<<"aco", _/binary>>, Count) -> [[integer_to_list(Count), " colonies"]];
 streams(<<"de_", _/binary>> = Workload, Streams) -> [varied(Workload, Streams)];
 streams(<<"riak_s", _/binary>>, Nodes) ->

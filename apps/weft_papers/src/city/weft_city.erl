@@ -38,13 +38,20 @@ run(#{workload := Workload, options := Options} = Plan) ->
 %% @private
 check(#{outcome := {error, Reason}}) ->
     {error, weft_diasca:format_error(Reason)};
-check(#{outcome := {ok, #{hash := Hash} = Result}, hash := Expected})
+check(#{workload := Workload, outcome := {ok, #{hash := Hash} = Result}, hash := Expected})
   when Expected =:= any; Expected =:= Hash ->
     #{messages := Messages, diascas := Diascas, away := Away} = Result,
-    {ok, #{hash => Hash, program_messages => Messages, away => Away, diascas => Diascas,
+    {ok, (rate(Workload, Result))#{
+           hash => Hash, program_messages => Messages, away => Away, diascas => Diascas,
            ticks => map_get(ticks, Result), acted => map_get(acted, Result)}};
 check(#{outcome := {ok, #{hash := Hash}}, hash := Expected}) ->
     {error, ["the hash is ", Hash, ", and on one node it is ", Expected]}.
+
+%% Each event of PHOLD that is handled is one message to the next actor.
+rate(phold, #{messages := Messages, wall_ms := WallMs}) ->
+    #{events_per_s => Messages * 1000 / max(1, WallMs)};
+rate(_Workload, _Result) ->
+    #{}.
 
 %% @private
 stop(_Plan) -> ok.

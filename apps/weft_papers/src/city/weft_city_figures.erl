@@ -1,12 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What N. Chechina et al. (IEEE TPDS 28(8), 2017, section 6.4) say of the City of Sim-Diasca,
-%% and what is measured here with the city of `weft_diasca': packets, and, with quotas, time.
+%% and what is measured here with the city of `weft_diasca': packets, and, with quotas, time. And
+%% how many events per second the engine handles with PHOLD.
 -module(weft_city_figures).
 -behaviour(weft_papers_figures).
 
 -export([figures/0]).
 
 -define(WEATHER, <<"city_weather">>).
+-define(EVENTS, <<"events_per_s">>).
 -define(VARIANTS, [<<"stock">>, <<"weft_mesh">>, <<"weft_groups">>, <<"weft_peers">>]).
 
 %% @private
@@ -29,7 +31,21 @@ figures() ->
        findings => fun faster/1,
        not_shown => "Nodes of 16 cores: each has 10 % of a core. The city is smaller than the "
        "original one, and ten minutes are simulated; its weather takes 500 times as long to work "
-       "out as by default, so that a node alone has most of its time to compute."}].
+       "out as by default, so that a node alone has most of its time to compute."},
+     #{id => "phold", where => "PHOLD (Fujimoto 1990), on the engine of the City",
+       claim => "A workload that engines of simulation are compared by. The SD Erlang paper has no "
+       "numbers of it.",
+       cells => ["--suites", "city", "--only", "city: phold"],
+       charts => fun(Results) -> [chart(<<"phold">>, Metric, Results)
+                                  || Metric <- [?EVENTS, <<"received_packets">>]] end,
+       findings => fun events/1,
+       not_shown => "Speed-up: all nodes share the cores of one machine, so more of them are not "
+       "faster. An event computes nothing, and all nodes wait for each other in each diasca."}].
+
+events(Results) ->
+    [{open, text(<<"phold">>, Variant, [[weft_report_words:value(Rate, <<"1/s">>), on(Nodes)]
+                                        || {Nodes, Rate} <- Values])}
+     || Variant <- ?VARIANTS, [_ | _] = Values <- [values(<<"phold">>, Variant, ?EVENTS, Results)]].
 
 %% From few nodes to many, all do the same work.
 faster(Results) ->
@@ -37,12 +53,15 @@ faster(Results) ->
      || SpeedUp <- weft_papers_speed_up:all([?WEATHER], Results)].
 
 charts(Results) ->
-    [weft_report_chart:over(fun({_, _, _, Nodes, _, _}) -> Nodes end, "nodes",
-                            cells(Workload, Results), Metric,
-                            [weft_report_words:workload(Workload), ", ",
-                             weft_report_words:metric(Metric)], Results)
+    [chart(Workload, Metric, Results)
      || Workload <- [<<"city">>, <<"city_districts">>], cells(Workload, Results) =/= [],
         Metric <- [<<"received_packets">>, <<"connections_max">>]].
+
+chart(Workload, Metric, Results) ->
+    weft_report_chart:over(fun({_, _, _, Nodes, _, _}) -> Nodes end, "nodes",
+                           cells(Workload, Results), Metric,
+                           [weft_report_words:workload(Workload), ", ",
+                            weft_report_words:metric(Metric)], Results).
 
 packets(Results) ->
     [{weft_papers_verdict:is(rises(Values)),

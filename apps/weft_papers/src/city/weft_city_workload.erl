@@ -6,6 +6,9 @@
 %% `city_weather' computes more than it sends, for clusters of 1 to 16 nodes that have quotas
 %% (`weft_bench_quota').
 %%
+%% `phold' is the workload by which engines of simulation are compared: half of its events go to any
+%% actor, so that with N nodes N-1 of N of these leave their node.
+%%
 %% In groups the first node, on which the root manager runs, is in both groups.
 -module(weft_city_workload).
 -behaviour(weft_bench_workload).
@@ -21,11 +24,13 @@
 %% @private
 cells(quick) ->
     [cell(city, Nodes, 120, [stock, weft_mesh]) || Nodes <- [1, 2]]
+        ++ [phold(Nodes, 100, [stock, weft_mesh]) || Nodes <- [1, 2]]
         ++ [weather(Nodes, 2000, [stock, weft_mesh]) || Nodes <- [1, 2]];
 cells(full) ->
     Variants = [stock, stock_mesh, weft_mesh, weft_groups, weft_peers],
     [cell(Workload, Nodes, 360, Variants)
      || Nodes <- [1, 2, 4, 8], Workload <- [city, city_districts]]
+        ++ [phold(Nodes, 200, Variants) || Nodes <- [1, 2, 4, 8]]
         ++ [(weather(Nodes, ?WEATHER_STEPS, [stock, weft_mesh, weft_groups]))#{
               cost_ms := 12000 + 32000 div Nodes}
             || Nodes <- [1, 2, 4, 8, 16]].
@@ -33,6 +38,10 @@ cells(full) ->
 weather(Nodes, Steps, Variants) ->
     #{with := #{options := Options} = With} = Cell = cell(city_weather, Nodes, 120, Variants),
     Cell#{with := With#{options := Options#{weather_steps => Steps}}}.
+
+phold(Nodes, Ticks, Variants) ->
+    (cell(phold, Nodes, Ticks, Variants))#{
+      with := #{workload => phold, ticks => Ticks, options => #{away_percent => 50}}}.
 
 cell(Workload, Count, Ticks, Variants) ->
     #{suite => city, workload => Workload, size_bytes => 0, pairs => Count, streams => Ticks,
