@@ -212,7 +212,8 @@ remove_with_its_processes(Name) ->
 %% ---- the emulator of a link ----
 
 compile(BuildDir) ->
-    Source = filename:join([source_dir(), "..", "c_src", "linkem.c"]),
+    Source = filename:join([source_dir(), "..", "..", "c_src", "linkem.c"]),
+    true = filelib:is_regular(Source),
     Program = filename:absname(filename:join(BuildDir, "linkem")),
     ok = filelib:ensure_dir(Program),
     case filelib:last_modified(Program) > filelib:last_modified(Source) of

@@ -43,7 +43,7 @@ figures() ->
        "faster. An event computes nothing, and all nodes wait for each other in each diasca."}].
 
 events(Results) ->
-    [{open, text(<<"phold">>, Variant, [[weft_report_words:value(Rate, <<"1/s">>), on(Nodes)]
+    [{open, text(<<"phold">>, Variant, [[weft_report_words:value(Rate, "1/s"), on(Nodes)]
                                         || {Nodes, Rate} <- Values])}
      || Variant <- ?VARIANTS, [_ | _] = Values <- [values(<<"phold">>, Variant, ?EVENTS, Results)]].
 
