@@ -139,6 +139,59 @@ a_small_ring_has_none_test() ->
                 ?assertEqual([], receive {which, Which} -> Which end)
             end).
 
+%% The process itself, with processes of partitions: as long as this node asks for three copies
+%% nothing is dropped, and it goes on without a ring.
+the_process_drops_what_nobody_asks_for_test() ->
+    ok = weft_vnode_names:make([weft_kv_vnode]),
+    Ring = weft_ring_table:create({node(), 1}, here, ?SIZE, 3),
+    Server = spawn_link(fun() -> ring_server(Ring) end),
+    true = register(weft_ring_server, Server),
+    Partitions = [begin
+                      {ok, Name} = weft_vnode_names:name(weft_kv_vnode, P),
+                      {ok, Pid} = weft_vnode_process:start_link(Name, weft_kv_vnode, P, [],
+                                                                #{queue_max => 100}),
+                      Pid
+                  end || P <- [0, 1, 2]],
+    {ok, Pid} = weft_kv_left_over:start_link(#{buckets => buckets(2)}),
+    Bytes = fun() -> [gen_server:call(P, {cover, bytes}) || P <- Partitions] end,
+    try
+        ok = gone_round(Pid),
+        ok = weft_ring_lookup:publish(weft_ring, Ring),
+        ok = persistent_term:put(weft_kv_app, #{buckets => buckets(3)}),
+        [{ok, {ok, _}} = weft_vnode:ask(weft_kv_vnode, place(P), key(1),
+                                        {{merge, object(<<"1">>)}, ?KINDS(3), primary}, 5000)
+         || P <- [0, 1, 2]],
+        ok = gone_round(Pid),
+        ?assertMatch([{ok, Some}, {ok, Some}, {ok, Some}] when Some > 0, Bytes()),
+        ok = persistent_term:put(weft_kv_app, #{buckets => buckets(2)}),
+        ok = gone_round(Pid),
+        ?assertMatch([{ok, Some}, {ok, Some}, {ok, 0}] when Some > 0, Bytes())
+    after
+        [begin true = unlink(P), ok = gen_server:stop(P) end || P <- [Pid | Partitions]],
+        true = unlink(Server),
+        Ref = monitor(process, Server),
+        exit(Server, kill),
+        receive {'DOWN', Ref, process, _, _} -> ok end,
+        _ = persistent_term:erase(weft_kv_app),
+        weft_ring_lookup:withdraw(weft_ring),
+        weft_vnode_names:forget()
+    end.
+
+buckets(N) -> #{bucket => #{n => N, evict => false}, strong => #{n => 3, consistency => strong}}.
+
+ring_server(Ring) ->
+    receive {'$gen_call', From, {command, ring}} ->
+        gen_server:reply(From, Ring),
+        ring_server(Ring)
+    end.
+
+gone_round(Pid) ->
+    Pid ! round,
+    weft_test_nodes:until(fun() ->
+                              {left_over, _, {Left, _, _}} = sys:get_state(Pid),
+                              Left =:= []
+                          end).
+
 %% --- a ring -----------------------------------------------------------------------------------
 
 in_ring(Fun) ->

@@ -70,7 +70,7 @@ run(#{workload := Workload, with := #{duration_ms := DurationMs}} = Cell, Nodes)
     _ = Calls(?WARM_UP_MS),
     Latencies = Calls(DurationMs),
     %% Calls to a node at rest are not what is asked for, and in their time there are many more.
-    %% Beside processes of a high priority, which end by themselves, the last one may be such a call.
+    %% Processes of a high priority end by themselves, so the last one may be such a call.
     Workload =:= call_to_high orelse now_ms() - BeginMs < compute_ms(Cell)
         orelse error(computing_ended_before_the_calls),
     ok = call(Nodes, Busy, weft_bench_computing, stop, [Conductor]),
