@@ -49,8 +49,11 @@ begun(Config) ->
     ok = call(A, application, start, [weft_ops, permanent]),
     ok = weft_dashboard_nodes:dashboard(A, [{port, 0}, {period_ms, 200}], Config),
     until(fun() -> reported(A) =:= [node_name(Name) || Name <- [a, b]] end),
-    true = is_pid(call(B, erlang, spawn, [?MODULE, echo, []])),
-    true = is_pid(call(A, erlang, spawn, [?MODULE, talk, [name(B)]])),
+    %% Who sends to a name that is not registered yet waits in vain.
+    [begin
+         true = is_pid(call(Node, erlang, spawn, [?MODULE, Name, Arguments])),
+         until(fun() -> is_pid(call(Node, erlang, whereis, [Name])) end)
+     end || {Node, Name, Arguments} <- [{B, echo, []}, {A, talk, [name(B)]}]],
     [{nodes, Nodes}, {port, call(A, weft_dashboard, port, [])} | Config].
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
