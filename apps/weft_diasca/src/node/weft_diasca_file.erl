@@ -87,6 +87,7 @@ renamed(New, File) ->
         {error, Reason} -> {error, Reason}
     end.
 
+%% As `weft_durable_file:sync_name/1' of weft, on which this application does not depend.
 directory_synced(Directory) ->
     case file:open(Directory, [raw, read, directory]) of
         {ok, Device} ->
