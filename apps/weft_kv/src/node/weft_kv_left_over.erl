@@ -110,7 +110,8 @@ is_content(Node, Bucket, N) ->
         {error, not_running} -> false
     catch
         error:{erpc, _} -> false;
-        error:{exception, _, _} -> false
+        error:{exception, _, _} -> false;
+        exit:_ -> false
     end.
 
 %% --- a step -----------------------------------------------------------------------------------
