@@ -76,12 +76,13 @@ a_busy_node_that_has_done_its_work_test_() ->
         ?assertMatch({ok, _}, busy(call_to_high, 20, 1100))
     end}.
 
-%% pacing: the calls take longer than is computed, or not.
+%% The calls take longer than is computed, or not.
 busy(Workload, DurationMs, TakesMs) ->
     Answer = fun(_, _, start_echo, _) -> self();
                 (_, _, begin_to_compute, _) -> self();
                 (b, _, _, _) -> ok;
                 (a, _, calls, [_, ForMs | _]) when ForMs =:= DurationMs ->
+                     %% pacing: the calls take so long.
                      receive after TakesMs -> #{latency_p50_us => 100} end;
                 (a, _, calls, _) -> #{latency_p50_us => 100}
              end,
