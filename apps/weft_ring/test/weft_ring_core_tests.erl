@@ -14,9 +14,11 @@
 -define(SYNC, {timer, sync}).
 
 %% `kept', `asked' and `forgotten': what each node has on disk. `running': handoffs that have begun.
-%% `data': who has the data of what.
+%% `copied': those of which the next owner has all, and the owner will hear of it. `whole': those of
+%% which it has all, on disk. `data': who has the data of what.
 -record(world, {cores = #{}, kept = #{}, asked = #{}, forgotten = #{}, links = #{}, queue = [],
-                running = [], data = #{}, replies = [], warnings = [], starts = 0, sent = 0}).
+                running = [], copied = [], whole = [], data = #{}, settle = false,
+                replies = [], warnings = [], starts = 0, sent = 0}).
 
 %% --- rules ------------------------------------------------------------------------------------
 
@@ -59,6 +61,37 @@ a_handoff_that_ends_after_the_plan_has_changed_gives_nothing_away_test() ->
     [{From, {P, _, _} = Transfer} | _] = World0#world.running,
     World = command(From, {handoff, done, Transfer}, commit(From, [{c, leave}], World0)),
     ?assert(lists:member(P, mine(From, World))).
+
+%% Here c has planned for d, and does not know that it leaves; its plan is the later one.
+a_node_that_leaves_by_another_commit_is_given_nothing_test() ->
+    World0 = rounds(1, command(e, {join, a}, started(e, full([a, b, c, d],
+                                                             #world{settle = true})))),
+    World1 = quiet(commit(a, [{d, leave}], cut([{a, c}, {b, c}, {c, d}, {c, e}], World0))),
+    World2 = deliver_all(heal(commit(c, [{e, join}], World1))),
+    ?assertEqual({leaving, []}, {weft_ring_table:member(d, ring(c, World2)),
+                                 [T || {_, {_, _, d}} = T <- World2#world.running]}),
+    World = quiet(World2),
+    ?assertEqual({gone, []}, {weft_ring_table:member(d, ring(a, World)),
+                              wrong_in_the_end([a, b, c, e], World)}).
+
+%% It had everything of it, and its owner had not given it away yet.
+a_node_leaves_when_nothing_may_be_given_to_it_any_more_test() ->
+    World0 = full([a, b], #world{settle = true}),
+    World1 = commit(a, [{c, join}], rounds(1, command(c, {join, a}, started(c, World0)))),
+    World2 = handoff(0, deliver_all(World1)),
+    [{From, {P, Baton, c} = Transfer}] = World2#world.copied,
+    Asked = deliver_all(command(c, {promised, Transfer}, World2)),
+    ?assertEqual({Baton, From}, weft_ring_table:holder(P, ring(From, Asked))),
+    %% The owner ends before it hears of that, and when it is back there is another plan.
+    World3 = deliver_all(commit(hd([a, b] -- [From]), [{c, leave}], crash(From, World2))),
+    World4 = look(c, rounds(2, World3)),
+    ?assertEqual([{c, Transfer}], World4#world.whole),
+    ?assertEqual({leaving, []}, {weft_ring_table:member(c, ring(c, World4)), mine(c, World4)}),
+    World = quiet(restart(From, World4)),
+    ?assertEqual({gone, []}, {weft_ring_table:member(c, ring(a, World)), World#world.whole}),
+    ?assertMatch({{Later, From}, true} when Later > Baton,
+                 {weft_ring_table:holder(P, ring(a, World)), lists:member(P, mine(From, World))}),
+    ?assertEqual([], wrong_in_the_end([a, b], World)).
 
 %% What waits there for other owners would be lost with it.
 a_node_leaves_when_nothing_waits_there_test() ->
@@ -171,8 +204,8 @@ prop_schedule() ->
 
 wrong(Steps) ->
     try
-        World = lists:foldl(fun(Step, W) -> checked(perform(Step, W)) end, full(first_nodes()),
-                            Steps),
+        World = lists:foldl(fun(Step, W) -> checked(perform(Step, W)) end,
+                            full(first_nodes(), #world{settle = true}), Steps),
         End = quiet(lists:foldl(fun restart/2, heal(World), nodes_of(World))),
         Members = [N || {N, _} <- weft_ring_table:members([member], ring(n1, End))],
         wrong_in_the_end(Members, End)
@@ -184,7 +217,8 @@ first_nodes() -> [n1, n2, n3].
 all_nodes() -> [n1, n2, n3, n4, n5, n6].
 
 step() ->
-    frequency([{20, {deliver, range(1, 50)}}, {6, {handoff, range(1, 20)}}, {5, {sync, a_node()}},
+    frequency([{20, {deliver, range(1, 50)}}, {6, {handoff, range(1, 20)}},
+               {6, {done, range(1, 20)}}, {5, {look, a_node()}}, {5, {sync, a_node()}},
                {2, {cut, a_node(), a_node()}}, {2, {split, range(1, 63)}}, {2, heal},
                {3, {crash, a_node()}}, {3, {restart, a_node()}}, {3, {join, a_node(), a_node()}},
                {6, {commit, a_node(), a_node(), oneof([join, leave])}}]).
@@ -193,6 +227,8 @@ a_node() -> oneof(all_nodes()).
 
 perform({deliver, Count}, World) -> deliver(Count, World);
 perform({handoff, Nth}, World) -> handoff(Nth, World);
+perform({done, Nth}, World) -> done(Nth, World);
+perform({look, Node}, World) -> look(Node, World);
 perform({sync, Node}, World) -> event(Node, ?SYNC, World);
 perform({cut, A, B}, World) -> cut([{A, B}], World);
 perform({split, Bits}, World) ->
@@ -277,6 +313,7 @@ nodes_of(#world{kept = Kept, asked = Asked, cores = Cores}) ->
 started(Node, #world{cores = Cores} = World) when is_map_key(Node, Cores) -> World;
 started(Node, #world{starts = Starts, kept = Kept} = World) ->
     Options = #{partitions => ?PARTITIONS, n_val => 2, incarnation => Starts, seed => Starts,
+                settle => World#world.settle,
                 ring => maps:get(Node, Kept, none),
                 asked => maps:get(Node, World#world.asked, none),
                 forgotten => maps:get(Node, World#world.forgotten, false)},
@@ -315,15 +352,17 @@ heal(#world{links = Links, cores = Cores} = World) ->
     Healed = World#world{links = maps:filter(fun(_, How) -> How =/= cut end, Links)},
     lists:foldl(fun linked/2, Healed, maps:keys(Cores)).
 
-crash(Node, #world{cores = Cores, running = Running} = World) when is_map_key(Node, Cores) ->
+crash(Node, #world{cores = Cores} = World) when is_map_key(Node, Cores) ->
     Apart = lists:foldl(fun(Other, W) ->
                             case maps:get(link(Node, Other), W#world.links, down) of
                                 cut -> W;
                                 _ -> down(Node, Other, down, W)
                             end
                         end, World, maps:keys(Cores) -- [Node]),
+    #world{running = Running, copied = Copied} = Apart,
     Apart#world{cores = maps:remove(Node, Apart#world.cores),
-                running = [H || {From, _} = H <- Running, From =/= Node]};
+                running = [H || {From, _} = H <- Running, From =/= Node],
+                copied = [H || {From, _} = H <- Copied, From =/= Node]};
 crash(_, World) ->
     World.
 
@@ -361,8 +400,9 @@ effect({view, mine, Mine}, Node, #world{data = Data} = World) ->
     World#world{data = maps:merge(maps:from_list([{P, [Node]} || P <- Mine]), Data)};
 effect({notice, {handoff, start, Transfer}}, Node, #world{running = Running} = World) ->
     World#world{running = Running ++ [{Node, Transfer}]};
-effect({notice, {handoff, cancel, Transfer}}, Node, #world{running = Running} = World) ->
-    World#world{running = lists:delete({Node, Transfer}, Running)};
+effect({notice, {handoff, cancel, Transfer}}, Node, World) ->
+    World#world{running = lists:delete({Node, Transfer}, World#world.running),
+                copied = lists:delete({Node, Transfer}, World#world.copied)};
 effect({notice, {warning, Warning}}, _, #world{warnings = Warnings} = World) ->
     World#world{warnings = [Warning | Warnings]};
 effect({notice, leave}, _, #world{warnings = Warnings} = World) ->
@@ -388,29 +428,67 @@ deliver(Nth, #world{queue = Queue} = World) ->
 deliver_all(#world{queue = []} = World) -> World;
 deliver_all(World) -> deliver_all(deliver(0, World)).
 
-%% A handoff ends well if both ends run and have a link, and the next owner knows that it is one.
+%% All data are copied if both ends run and have a link, and the next owner takes them.
 handoff(_, #world{running = []} = World) -> World;
 handoff(Nth, #world{running = Running, links = Links, data = Data} = World0) ->
     {From, {P, _, To} = Transfer} = This = lists:nth(Nth rem length(Running) + 1, Running),
     World = World0#world{running = lists:delete(This, Running)},
-    case maps:get(link(From, To), Links, down) =:= up andalso is_expected(P, To, World) of
+    case maps:get(link(From, To), Links, down) =:= up andalso takes(To, World) of
         true ->
-            Copied = World#world{data = Data#{P => lists:usort([To | maps:get(P, Data)])}},
-            Given = command(From, {handoff, done, Transfer}, Copied),
-            case lists:member(P, mine(From, Given)) of
-                true -> Given;
-                false -> Given#world{data = maps:update_with(P, fun(Ns) -> Ns -- [From] end,
-                                                             Given#world.data)}
-            end;
+            World#world{data = Data#{P => lists:usort([To | maps:get(P, Data)])},
+                        whole = [{To, Transfer} | [T || {N, {Q, _, _}} = T <- World#world.whole,
+                                                        {N, Q} =/= {To, P}]],
+                        copied = [This | World#world.copied]};
         false ->
             command(From, {handoff, failed, Transfer}, World)
     end.
 
-is_expected(P, Node, World) ->
-    case ring(Node, World) of
-        none -> false;
-        Ring -> weft_ring_table:planned(Ring) =/= []
-                    andalso lists:nth(P + 1, weft_ring_table:planned(Ring)) =:= Node
+takes(Node, #world{forgotten = Forgotten} = World) ->
+    case {maps:get(Node, Forgotten, false), ring(Node, World)} of
+        {true, _} -> false;
+        {false, none} -> true;
+        {false, Ring} -> weft_ring_table:takes(Node, Ring)
+    end.
+
+%% Some time later the owner hears that they are, and may have other plans by then.
+done(_, #world{copied = []} = World) -> World;
+done(Nth, #world{copied = Copied} = World) ->
+    {From, {P, _, _} = Transfer} = This = lists:nth(Nth rem length(Copied) + 1, Copied),
+    Given = command(From, {handoff, done, Transfer}, World#world{copied = Copied -- [This]}),
+    case lists:member(P, mine(From, Given)) of
+        true -> Given;
+        false -> dropped(From, P, Given)
+    end.
+
+dropped(Node, P, #world{data = Data} = World) ->
+    World#world{data = maps:update_with(P, fun(Nodes) -> Nodes -- [Node] end, Data)}.
+
+%% As the processes of partitions do at rest: what the node has whole, and shall not have, it drops
+%% once it can not be given to it any more. It leaves when there is no such thing.
+look(Node, World) ->
+    case maps:is_key(Node, World#world.cores) andalso ring(Node, World) =/= none of
+        true -> looked(Node, World);
+        false -> World
+    end.
+
+looked(Node, World0) ->
+    Whole = [T || {N, T} <- World0#world.whole, N =:= Node],
+    case lists:foldl(fun(T, W) -> looked(Node, T, W) end, World0, Whole) of
+        #world{whole = Left} = World ->
+            case lists:keymember(Node, 1, Left) of
+                true -> World;
+                false -> command(Node, {leave, ready}, World)
+            end
+    end.
+
+looked(Node, {P, _, _} = Transfer, World) ->
+    case {weft_ring_table:is_promised(Transfer, ring(Node, World)),
+          lists:member(P, mine(Node, World))} of
+        {true, _} -> command(Node, {promised, Transfer}, World);
+        {false, true} -> World#world{whole = lists:delete({Node, Transfer}, World#world.whole)};
+        {false, false} ->
+            dropped(Node, P, World#world{whole = lists:delete({Node, Transfer},
+                                                              World#world.whole)})
     end.
 
 ring(Node, #world{cores = Cores}) -> weft_ring_core:ring(maps:get(Node, Cores)).
@@ -430,11 +508,17 @@ rounds(Count, #world{cores = Cores} = World) ->
 quiet(World) -> quiet(60, World).
 
 quiet(0, World) -> deliver_all(World);
-quiet(Rounds, World) -> quiet(Rounds - 1, handed(40, rounds(1, World))).
+quiet(Rounds, World) ->
+    Handed = handed(40, rounds(1, World)),
+    quiet(Rounds - 1, case Handed#world.settle of
+                          true -> lists:foldl(fun look/2, Handed, maps:keys(Handed#world.cores));
+                          false -> Handed
+                      end).
 
 handed(0, World) -> World;
-handed(_, #world{running = []} = World) -> World;
-handed(Count, World) -> handed(Count - 1, checked(deliver_all(handoff(0, World)))).
+handed(_, #world{running = [], copied = []} = World) -> World;
+handed(Count, World) ->
+    handed(Count - 1, checked(deliver_all(done(0, handoff(0, World))))).
 
 %% --- common beginnings ------------------------------------------------------------------------
 
@@ -446,8 +530,11 @@ joined_at_once([First | Others], World) ->
     deliver_all(lists:foldl(fun(Node, W) -> command(Node, {join, First}, W) end,
                             command(First, create, World), Others)).
 
-full([First | Others] = Nodes) ->
-    quiet(commit(First, [{Node, join} || Node <- Others], joined(Nodes, world(Nodes)))).
+full(Nodes) -> full(Nodes, #world{}).
+
+full([First | Others] = Nodes, World0) ->
+    World = lists:foldl(fun started/2, World0, Nodes),
+    quiet(commit(First, [{Node, join} || Node <- Others], joined(Nodes, World))).
 
 commit(On, Changes, #world{cores = Cores, replies = Before} = World0)
   when is_map_key(On, Cores) ->

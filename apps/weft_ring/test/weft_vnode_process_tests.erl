@@ -7,7 +7,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, commit/1, is_held/3,
-         tick/1]).
+         tick/1, cancelled/2]).
 
 -define(NAME, weft_vnode_process_tests_partition).
 
@@ -151,6 +151,62 @@ a_node_that_has_forgotten_the_ring_is_no_owner_test() ->
     after weft_ring_lookup:withdraw(weft_ring)
     end.
 
+%% Its plan may be for a node that leaves by a commit that the owner has not heard of.
+a_node_that_leaves_takes_nothing_test() ->
+    Version = {2, node()},
+    Ring = weft_ring_table:create({'x@nowhere', 1}, here, 8, 3),
+    try
+        [begin
+             Node = weft_ring_table:set_member(node(), Status, {{location, here}, Version}, Ring),
+             ok = weft_ring_lookup:publish(weft_ring, Node),
+             ?assertMatch({_, _, Why}, roles())
+         end || {Status, Why} <- [{member, none}, {leaving, leaves}, {gone, leaves},
+                                  {joining, none}]]
+    after weft_ring_lookup:withdraw(weft_ring)
+    end.
+
+%% All of a partition has come, and by now another node shall have it. Its owner may be about to
+%% give it to this node all the same, and then there is nothing else.
+what_may_still_be_given_is_kept_test() ->
+    Ring0 = weft_ring_table:create({'x@nowhere', 1}, here, 8, 3),
+    Ring = weft_ring_table:set_plan({2, 'x@nowhere'}, [], lists:duplicate(8, 'y@nowhere'), Ring0),
+    {Baton, 'x@nowhere'} = weft_ring_table:holder(0, Ring),
+    Transfer = {0, Baton, node()},
+    Test = self(),
+    Server = spawn_link(fun() -> true = register(weft_ring_server, self()), ring(Test, Ring) end),
+    try
+        weft_test_nodes:until(fun() -> whereis(weft_ring_server) =:= Server end),
+        ok = weft_ring_lookup:publish(weft_ring, Ring),
+        with_partition([], fun() ->
+            ok = brought(Transfer),
+            ?NAME ! tick,
+            ?assertEqual(Transfer, receive {promised, Asked} -> Asked after 5000 -> none end),
+            ?assertMatch({{ok, {0, _}}, 1}, {ask(read), gen_server:call(?NAME, waiting)}),
+            Server ! {ring, weft_ring_table:give(0, Baton, 'x@nowhere', Ring)},
+            ?NAME ! tick,
+            ?assertMatch({{ok, {cancelled, _}}, 0}, {ask(read), gen_server:call(?NAME, waiting)})
+        end)
+    after
+        true = unlink(Server),
+        exit(Server, kill),
+        weft_ring_lookup:withdraw(weft_ring),
+        weft_test_nodes:until(fun() -> whereis(weft_ring_server) =:= undefined end)
+    end.
+
+%% In place of the server of the ring.
+ring(Test, Ring) ->
+    receive
+        {'$gen_call', From, {command, ring}} -> gen_server:reply(From, Ring), ring(Test, Ring);
+        {ring, Other} -> ring(Test, Other);
+        Message -> Test ! Message, ring(Test, Ring)
+    end.
+
+brought(Transfer) ->
+    ?NAME ! {weft_vnode, receiver, self(), {handoff, 1, {start, {Transfer, 1}, asked}}},
+    Session = receive {weft_vnode, sender, {handoff, 1, {resume, asked, S, start, 0}}} -> S end,
+    ?NAME ! {weft_vnode, receiver, self(), {handoff, 1, {items, Session, 1, [], done, 0}}},
+    receive {weft_vnode, sender, {handoff, 1, {ack, Session, 1, 0}}} -> ok end.
+
 %% What the partition answers as an owner and in place of one, and why it takes nothing from one.
 roles() ->
     with_partition([], fun() ->
@@ -248,3 +304,4 @@ items(_, _, _) -> {[], done}.
 take(_, _, State) -> {ok, State}.
 clear(_, State) -> {ok, State}.
 cover(_, State) -> State.
+cancelled(_, {_, Commits, Options}) -> {ok, {cancelled, Commits, Options}}.

@@ -99,6 +99,8 @@ handle_info({timer, sync}, Server) ->
     {noreply, event({timer, sync}, greet(Server))};
 handle_info({handed, Transfer}, Server) ->
     {noreply, event({command, none, {handoff, done, Transfer}}, Server)};
+handle_info({promised, Transfer}, Server) ->
+    {noreply, event({command, none, {promised, Transfer}}, Server)};
 handle_info(settle, #server{settling = none} = Server) ->
     {noreply, Server#server{settling = spawn_monitor(?MODULE, settle, [])}};
 handle_info({'DOWN', Ref, process, Pid, Reason}, #server{settling = {Pid, Ref}} = Server) ->

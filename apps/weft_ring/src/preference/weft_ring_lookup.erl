@@ -17,6 +17,7 @@
 
 -define(KEY(Name), {?MODULE, Name}).
 -define(FORGOTTEN(Name), {?MODULE, forgotten, Name}).
+-define(LEAVES(Name), {?MODULE, leaves, Name}).
 
 -record(lookup, {size :: pos_integer(),
                  nodes :: tuple(),
@@ -24,7 +25,9 @@
 
 %% @doc From now on look-ups by this name are answered from this ring.
 -spec publish(name(), weft_ring_table:ring()) -> ok.
-publish(Name, Ring) -> publish_owners(Name, weft_ring_table:owners(Ring)).
+publish(Name, Ring) ->
+    ok = flag(?LEAVES(Name), not weft_ring_table:takes(node(), Ring)),
+    publish_owners(Name, weft_ring_table:owners(Ring)).
 
 %% @doc The same, from the owners of all partitions in their order.
 -spec publish_owners(name(), [node(), ...]) -> ok.
@@ -49,15 +52,19 @@ write(Owners, Nodes, Array) ->
 -spec withdraw(name()) -> ok.
 withdraw(Name) ->
     _ = persistent_term:erase(?KEY(Name)),
+    ok = flag(?LEAVES(Name), false),
     forgotten(Name, false).
 
 %% @doc This node had forgotten the ring, or no longer counts as one that has: what others take it
 %% for the owner of it may have handed over.
 -spec forgotten(name(), boolean()) -> ok.
-forgotten(Name, true) ->
-    persistent_term:put(?FORGOTTEN(Name), true);
-forgotten(Name, false) ->
-    _ = persistent_term:erase(?FORGOTTEN(Name)),
+forgotten(Name, Forgotten) ->
+    flag(?FORGOTTEN(Name), Forgotten).
+
+flag(Key, true) ->
+    persistent_term:put(Key, true);
+flag(Key, false) ->
+    _ = persistent_term:erase(Key),
     ok.
 
 %% @doc Is this node the owner of a partition, and may it act as one?
@@ -68,14 +75,16 @@ is_mine(Name, Partition) ->
         {error, Reason} -> {error, Reason}
     end.
 
-%% @doc May this node get a partition from its owner? One that has forgotten the ring will be
-%% removed, with all that it has.
--spec may_take(name(), non_neg_integer()) -> ok | {error, owner | forgotten}.
+%% @doc May this node get a partition from its owner? One that leaves could be gone when it is given
+%% to it, and one that has forgotten the ring will be removed, with all that it has.
+-spec may_take(name(), non_neg_integer()) -> ok | {error, owner | forgotten | leaves}.
 may_take(Name, Partition) ->
-    case {owner(Name, Partition), is_forgotten(Name)} of
-        {{ok, Owner}, _} when Owner =:= node() -> {error, owner};
-        {_, true} -> {error, forgotten};
-        {_, false} -> ok
+    case {owner(Name, Partition), is_forgotten(Name),
+          persistent_term:get(?LEAVES(Name), false)} of
+        {{ok, Owner}, _, _} when Owner =:= node() -> {error, owner};
+        {_, true, _} -> {error, forgotten};
+        {_, _, true} -> {error, leaves};
+        {_, _, _} -> ok
     end.
 
 is_forgotten(Name) -> persistent_term:get(?FORGOTTEN(Name), false).

@@ -9,7 +9,12 @@
 %% that the old owner gives up the partition and the new one has it as soon as it hears of it: there
 %% may be a moment without an owner, but none with two. A node that leaves is `gone' when it owns
 %% nothing and, with `settle', when the command `{leave, ready}' has answered the notice `leave':
-%% nothing waits there for other owners either.
+%% nothing waits there for other owners either, and nothing that it has whole may still be given to
+%% it. It takes nothing more by then.
+%%
+%% Who has a partition whole that it shall not own any more asks its owner (command `{promised,
+%% Transfer}'). If that will give it to nobody, it writes the next epoch for itself, so that what it
+%% may have been about to write is worth nothing.
 %%
 %% What is new is pushed to `fanout' neighbours, by each node that did not know it. Every `sync_ms',
 %% and when a link comes up, two neighbours compare hashes and exchange what differs. Neighbours
@@ -30,9 +35,9 @@
 %% Options: `partitions' (64), `n_val' (3), `location' (the node), `ring' (none), `asked' (none),
 %% `forgotten' (false), `fanout' (3), `sync_ms' (5000), `handoffs_max' (2), `settle' (false).
 %% Commands: `create', `{join, Via}', `{stage, Node, Change}', `{unstage, Node}', `plan', `{commit,
-%% Token}', `{handoff, done | failed, Transfer}', `{leave, ready}', `ring'. Views: `ring', `asked'
-%% (the node that was asked to let this one join), `forgotten', `mine' (the partitions this node
-%% takes itself for the owner of).
+%% Token}', `{handoff, done | failed, Transfer}', `{promised, Transfer}', `{leave, ready}', `ring'.
+%% Views: `ring', `asked' (the node that was asked to let this one join), `forgotten', `mine' (the
+%% partitions this node takes itself for the owner of).
 -module(weft_ring_core).
 -behaviour(weft_core).
 
@@ -144,6 +149,10 @@ command(Ref, {handoff, done, Transfer}, State) ->
 command(Ref, {handoff, failed, Transfer}, #state{running = Running, failed = Failed} = State) ->
     answered(Ref, ok, work(State#state{running = lists:delete(Transfer, Running),
                                        failed = [Transfer | Failed]}));
+command(Ref, {promised, {P, _, _} = Transfer}, #state{self = Self, ring = Ring} = State) ->
+    {_, Owner} = weft_ring_table:holder(P, Ring),
+    {State, [{send, Owner, {ring, 1, {promised, Transfer}}}
+             || Owner =/= Self, weft_ring_table:is_promised(Transfer, Ring)] ++ [{reply, Ref, ok}]};
 command(Ref, {leave, ready}, #state{leave = Leave} = State) ->
     answered(Ref, ok, work(State#state{leave = case Leave of asked -> ready; _ -> Leave end})).
 
@@ -169,9 +178,9 @@ commit(Ref, Token, #state{self = Self, ring = Ring, staged = Staged} = State) ->
     end.
 
 %% The next owner has the data. It counts only if the plan and the baton are still the same.
-given({P, Baton, To} = Transfer, #state{self = Self, ring = Ring, running = Running} = State0) ->
+given({P, Baton, To} = Transfer, #state{ring = Ring, running = Running} = State0) ->
     State = State0#state{running = lists:delete(Transfer, Running)},
-    case lists:member(Transfer, weft_ring_table:transfers(Self, Ring)) of
+    case lists:member(Transfer, due(State)) of
         true -> learn(weft_ring_table:give(P, Baton, To, Ring), [], State);
         false -> work(State)
     end.
@@ -203,6 +212,13 @@ message(From, {all, Id, Registers}, State0) ->
     {State, Effects ++ lacking(From, Id, Registers, State)};
 message(From, ask, #state{ring = Ring} = State) when Ring =/= none ->
     {State, [all(From, State)]};
+message(From, {promised, {P, Baton, From}}, #state{self = Self, ring = Ring} = State)
+  when Ring =/= none, not State#state.forgotten ->
+    case {weft_ring_table:holder(P, Ring), lists:keymember(P, 1, due(State))} of
+        {{Baton, Self}, true} -> {State, []};
+        {{Baton, Self}, false} -> learn(weft_ring_table:give(P, Baton, Self, Ring), [], State);
+        _ -> {State, [all(From, State)]}
+    end;
 %% The sender says that this node is in its ring.
 message(From, {hash, _, _}, State) ->
     {State, [{send, From, {ring, 1, ask}}]};
@@ -293,14 +309,17 @@ work(#state{ring = none} = State) ->
     {State, []};
 work(#state{forgotten = true} = State) ->
     {State, []};
-work(#state{self = Self, ring = Ring, running = Running0, failed = Failed} = State) ->
-    Due = weft_ring_table:transfers(Self, Ring),
+work(#state{running = Running0, failed = Failed} = State) ->
+    Due = due(State),
     Kept = [T || T <- Running0, lists:member(T, Due)],
     Free = max(0, option(handoffs_max, State) - length(Kept)),
     New = lists:sublist((Due -- Kept) -- Failed, Free),
     Effects = [{notice, {handoff, cancel, T}} || T <- Running0 -- Kept]
         ++ [{notice, {handoff, start, T}} || T <- New],
     left(Effects, State#state{running = Kept ++ New}).
+
+due(#state{self = Self, ring = Ring}) ->
+    weft_ring_table:transfers(Self, Ring).
 
 left(Effects, #state{self = Self, ring = Ring} = State0) ->
     case weft_ring_table:member(Self, Ring) =:= leaving

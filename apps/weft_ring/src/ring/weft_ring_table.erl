@@ -20,8 +20,8 @@
 
 -export([create/4, empty/1, id/1, size/1, n_val/1, merge/2, with/2, difference/2, registers/1,
          hash/1, members/2, member/2, set_member/4, owner/2, owners/1, planned/1, planned_members/1,
-         transfers/2, owned/2, give/4, seize/3, set_plan/4, needs_plan/1, orphans/1, menders/1,
-         version/1]).
+         transfers/2, holder/2, is_promised/2, takes/2, owned/2, give/4,
+         seize/3, set_plan/4, needs_plan/1, orphans/1, menders/1, version/1]).
 -export_type([ring/0, id/0, registers/0, status/0, version/0, baton/0, transfer/0]).
 
 -type version() :: {Counter :: non_neg_integer(), Author :: node()}.
@@ -169,13 +169,31 @@ owners(Ring) ->
 owned(Node, Ring) ->
     [P || {P, Owner} <- numbered(owners(Ring)), Owner =:= Node].
 
-%% @doc What a node owns and shall hand to others, each with its baton.
+%% @doc What a node owns and shall hand to others, each with its baton. Of two commits at the same
+%% time one may plan for a node that leaves by the other: it gets nothing more.
 -spec transfers(node(), ring()) -> [transfer()].
-transfers(Node, {_, Registers} = Ring) ->
-    [{P, {Generation, Epoch}, To}
-     || {P, To} <- numbered(planned(Ring)), To =/= Node,
-        {Generation, Epoch, Owner} <- [maps:get({owner, P}, Registers, {{0, none}, 0, none})],
-        Owner =:= Node].
+transfers(Node, Ring) ->
+    Leaving = [Other || {Other, _} <- members([leaving, gone], Ring)],
+    [{P, Baton, To} || {P, To} <- numbered(planned(Ring)), To =/= Node,
+                       {Baton, Owner} <- [holder(P, Ring)], Owner =:= Node,
+                       not lists:member(To, Leaving)].
+
+%% @doc The owner of a partition, with its baton.
+-spec holder(non_neg_integer(), ring()) -> {baton(), node() | none}.
+holder(Partition, {_, Registers}) ->
+    {Generation, Epoch, Owner} = maps:get({owner, Partition}, Registers, {{0, none}, 0, none}),
+    {{Generation, Epoch}, Owner}.
+
+%% @doc May the owner still hand its baton on like this, as far as is known?
+-spec is_promised(transfer(), ring()) -> boolean().
+is_promised({Partition, Baton, _To}, Ring) ->
+    {Known, _} = holder(Partition, Ring),
+    Known =< Baton.
+
+%% @doc May a node get partitions? One that leaves may not.
+-spec takes(node(), ring()) -> boolean().
+takes(Node, Ring) ->
+    not lists:member(member(Node, Ring), [leaving, gone]).
 
 %% @doc The owner of a partition, which holds this baton, hands it on.
 -spec give(non_neg_integer(), baton(), node(), ring()) -> ring().

@@ -77,10 +77,11 @@ asked({cover, Question}, _From, #vnode{module = Module, data = Data} = Vnode) ->
         ok -> {reply, {ok, Module:cover(Question, Data)}, Vnode}
     end;
 asked(waiting, _From, #vnode{module = Module, data = Data} = Vnode) ->
-    {reply, case erlang:function_exported(Module, waiting, 1) of
-                true -> Module:waiting(Data);
-                false -> 0
-            end, Vnode};
+    Waiting = case erlang:function_exported(Module, waiting, 1) of
+                  true -> Module:waiting(Data);
+                  false -> 0
+              end,
+    {reply, Waiting + case promised(Vnode) of none -> 0; _ -> 1 end, Vnode};
 asked({hand_over, Transfer}, {Caller, _} = From, #vnode{sending = none} = Vnode)
   when node(Caller) =:= node() ->
     {noreply, hand_over(Transfer, From, Vnode)};
@@ -381,7 +382,7 @@ taken({update, Key, Change, Mark}, _, #vnode{module = Module, data = Data} = Vno
 %% --- at rest ----------------------------------------------------------------------------------
 
 tick(#vnode{given = {_, _, _} = Transfer, partition = Partition} = Vnode) ->
-    case {weft_ring_lookup:owner(weft_ring, Partition), planned(Partition)} of
+    case {weft_ring_lookup:owner(weft_ring, Partition), weft_vnode_plan:planned(Partition)} of
         {{ok, Owner}, _} when Owner =/= node() ->
             _ = erlang:send_after(?REFUSE_MS, self(), {over, Transfer}),
             {noreply, Vnode};
@@ -400,8 +401,8 @@ tick(#vnode{kept = #{mark := Mark}, partition = Partition, module = Module} = Vn
   when Mark =/= none ->
     case erlang:function_exported(Module, cancelled, 2)
         andalso is_another(weft_ring_lookup:owner(weft_ring, Partition))
-        andalso is_another({ok, planned(Partition)}) of
-        true -> at_rest(cancelled(Vnode));
+        andalso is_another({ok, weft_vnode_plan:planned(Partition)}) of
+        true -> at_rest(unpromised(promised(Vnode), Vnode));
         false -> at_rest(Vnode)
     end;
 tick(Vnode) ->
@@ -416,6 +417,15 @@ over(#vnode{partition = Partition, module = Module, data = Data} = Vnode) ->
 is_another({ok, unknown}) -> false;
 is_another({ok, Node}) -> Node =/= node();
 is_another({error, _}) -> false.
+
+%% All is here, so its owner may be about to give it to this node: that is asked first.
+unpromised(none, Vnode) ->
+    cancelled(Vnode);
+unpromised(Transfer, Vnode) ->
+    _ = weft_ring_server ! {promised, Transfer},
+    Vnode.
+
+promised(#vnode{kept = #{mark := Mark}}) -> weft_vnode_plan:promised(Mark).
 
 %% The sender may not know of it yet. What it still brings is refused (no such session), so it can
 %% not take for complete here what is not: it begins anew.
@@ -432,17 +442,4 @@ at_rest(#vnode{module = Module, data = Data} = Vnode) ->
                 {{_, New}, _} -> {noreply, Vnode#vnode{data = New}}
             end;
         false -> {noreply, Vnode}
-    end.
-
-%% A ring that is busy or ends just now is no reason to end the data.
-planned(Partition) ->
-    try weft_ring_server:command(ring) of
-        {error, _} -> unknown;
-        none -> unknown;
-        Ring ->
-            case weft_ring_table:planned(Ring) of
-                [] -> unknown;
-                Owners -> lists:nth(Partition + 1, Owners)
-            end
-    catch exit:_ -> unknown
     end.
