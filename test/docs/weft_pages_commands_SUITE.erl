@@ -214,7 +214,7 @@ plain(Text) ->
 make(Config) ->
     ok = linked(filename:join(others(Config), "weft")),
     [begin
-         Text = weft_pages:replaced(weft_pages:block("README.md", ["sh"], Words),
+         Text = weft_pages:replaced(weft_pages:block(Page, ["sh"], Words),
                                     [{"<this repository>", "https://example.org/weft"}]),
          {0, Said} = script(Text, Config),
          {match, Programs} = re:run(Said, "(?<![\\w/])(bin|test)/[\\w.]+",
@@ -222,7 +222,8 @@ make(Config) ->
          ?assertEqual([], [Program || [Program] <- Programs,
                                       not filelib:is_regular(filename:join(weft_guide:root(),
                                                                            Program))])
-     end || Words <- ["git clone", "make demo", "make bench", "make test"]].
+     end || {Page, Words} <- [{"README.md", "git clone"}, {"README.md", "make demo"},
+                              {"README.md", "make test"}, {"docs/guide/compare.md", "make bench"}]].
 
 %% Lines that begin shells, with an expression for each. The first one stays, and when it is there
 %% the second one finds it.
@@ -249,8 +250,7 @@ dependencies(Config) ->
             Address = repository(filename:join(?config(priv_dir, Config), "repository")),
             Here = [{"<this repository>", Address}],
             by_rebar3(Here, Config),
-            [by_mix(Page, Here, Config) || Page <- ["README.md", "docs/guide/elixir.md"],
-                                           os:find_executable("mix") =/= false],
+            os:find_executable("mix") =:= false orelse by_mix(Here, Config),
             ok;
         [Program | _] -> {skip, "there is no " ++ Program ++ " here"}
     end.
@@ -271,9 +271,9 @@ by_rebar3(Here, Config) ->
 
 fetched(Dir) -> ?assert(filelib:is_regular(filename:join(Dir, "apps/weft/src/weft.app.src"))).
 
-by_mix(Page, Here, Config) ->
-    Dir = dir("by_mix_" ++ filename:basename(Page), Config),
-    Text = weft_pages:block(Page, ["elixir"], "defp deps"),
+by_mix(Here, Config) ->
+    Dir = dir("by_mix", Config),
+    Text = weft_pages:block("docs/guide/elixir.md", ["elixir"], "defp deps"),
     ok = file:write_file(filename:join(Dir, "mix.exs"),
                          ["defmodule Reader.MixProject do\n  use Mix.Project\n",
                           "  def project, do: [app: :reader, version: \"0.1.0\", deps: deps()]\n",
