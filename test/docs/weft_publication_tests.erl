@@ -1,11 +1,27 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What is made where the tools for it are: the documentation by ex_doc, and the image by
-%% Docker. Their files are held against what is here.
+%% Docker. Their files are held against what is here. Also what a first reader finds: a short
+%% README, and an index with each guide.
 -module(weft_publication_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
 -define(EX_DOC, "docs/ex_doc.config").
+%% Read in three or four minutes; marks of tables are counted as words.
+-define(README_WORDS_MAX, 1000).
+
+%% --- a first reader ---------------------------------------------------------------------------
+
+the_readme_is_short_test() ->
+    {ok, Text} = file:read_file("README.md"),
+    ?assertMatch(Words when Words =< ?README_WORDS_MAX,
+                 length(string:lexemes(binary_to_list(Text), " \n"))).
+
+each_guide_is_in_the_index_test() ->
+    {ok, Index} = file:read_file("docs/guide/README.md"),
+    Guides = [filename:basename(File) || File <- filelib:wildcard("docs/guide/*.md")],
+    ?assertEqual(["README.md"],
+                 [Guide || Guide <- Guides, string:find(Index, "](" ++ Guide ++ ")") =:= nomatch]).
 
 %% --- ex_doc -----------------------------------------------------------------------------------
 
