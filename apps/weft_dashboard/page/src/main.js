@@ -33,9 +33,14 @@ const TITLES = {
 };
 
 const byId = (id) => document.getElementById(id);
-const state = { next: null, isTaking: false, live: null, shown: null, at: undefined, about: {} };
+const state = {
+  next: null, isTaking: false, live: null, shown: null, at: undefined, about: {},
+  connection: { is: "connecting", text: "" },
+  // Why the newest model can not be shown, and why a recording can not; or "".
+  unreadable: "", trouble: "",
+};
 const ask = dialogs();
-const player = replay({ onError: (text) => say(byId("note"), text) });
+const player = replay({ onError: troubled });
 
 const app = {
   about: () => state.about,
@@ -87,12 +92,15 @@ function viewName() {
   return (state.shown?.nodes.length ?? 0) > GRAPH_MAX ? "matrix" : "graph";
 }
 
+// What was wrong is told until whoever looks goes on.
 function changed() {
+  state.trouble = "";
   byId("theme").value = address.get("theme") ?? "";
   if (address.get("at") !== state.at) {
     state.at = address.get("at");
     choose();
   }
+  header();
   show();
 }
 
@@ -135,8 +143,13 @@ async function choose() {
   } catch (error) {
     if (state.at !== at) return;
     address.set({ at: undefined });
-    say(byId("note"), error.message);
+    troubled(error.message);
   }
+}
+
+function troubled(text) {
+  state.trouble = text;
+  header();
 }
 
 // In tasks of their own: so each is short. Of models that come meanwhile the last one counts.
@@ -146,24 +159,43 @@ function onModel(model) {
 }
 
 function onState(is, text) {
-  document.documentElement.dataset.connection = is;
+  state.connection = { is, text };
+  showConnection();
+  if (is === "live" && state.about.node === undefined) about();
+}
+
+function showConnection() {
+  const { is, text } = state.connection.is === "live" && state.unreadable !== ""
+    ? { is: "unreadable", text: state.unreadable } : state.connection;
   const words = {
     connecting: "connecting …", live: "live", lost: "not connected, trying again",
+    unreadable: "connected, but what comes can not be read; reload the page if this stays",
   };
+  document.documentElement.dataset.connection = is;
   say(byId("connection"), text === "" ? words[is] : `${words[is]}: ${text}`);
-  if (is === "live" && state.about.node === undefined) about();
 }
 
 async function take() {
   state.isTaking = true;
   if (state.live === null) performance.mark("first-model");
-  const steps = clusterOf(state.next);
+  const model = state.next;
   state.next = null;
   await nextTask();
-  state.live = await inSlices(steps);
+  try {
+    await takeIn(model);
+    state.unreadable = "";
+  } catch (error) {
+    // It must not keep the page from the next one.
+    state.unreadable = error.message;
+  }
+  showConnection();
   // Of one that came meanwhile it is the turn; until then no other one begins.
   state.isTaking = state.next !== null;
   if (state.isTaking) setTimeout(take);
+}
+
+async function takeIn(model) {
+  state.live = await inSlices(clusterOf(model));
   await nextTask();
   remember(state.live);
   if (state.at !== undefined) return;
@@ -199,7 +231,8 @@ function header() {
   const alarms = Object.keys(model.alarms).length;
   say(links.alarms, alarms > 0 ? `Alarms (${alarms})` : "Alarms");
   links.alarms.classList.toggle("urgent", alarms > 0);
-  say(byId("note"), isPast ? `recorded ${time(model.at_ms)}` : "");
+  say(byId("note"), [isPast ? `recorded ${time(model.at_ms)}` : "", state.trouble]
+    .filter((text) => text !== "").join(": "));
   byId("now").hidden = !isPast;
   document.documentElement.dataset.past = isPast;
 }
@@ -213,7 +246,6 @@ byId("token").addEventListener("click", changeToken);
 document.addEventListener("settled", () => performance.mark("settled"));
 address.onChange(changed);
 changed();
-if (state.at !== undefined) choose();
 // Not from here: browsers note which line opens a connection, and for one of these they would read
 // the whole script again.
 setTimeout(() => connect({ onModel, onState, silentMs }));

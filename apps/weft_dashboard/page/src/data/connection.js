@@ -4,16 +4,23 @@
 //
 // The first frame is a snapshot, then come patches; each is acknowledged when it has been taken.
 // A patch for another model than the one that is here is not taken: all of it is asked for again.
+// What is no JSON ends the connection.
+//
+// Each wait before it opens again is twice the one before, up to some seconds. Only after a
+// connection that has given models for a while it is short again: a server may close each one after
+// its first model.
 
 import { patched } from "./merge_patch.js";
 
 const FIRST_WAIT_MS = 300;
 const LONGEST_WAIT_MS = 8000;
+const LASTING_MS = 10000;
 
 // onModel(model) is called for each model, onState(state, text) with "connecting", "live", "lost".
 // silentMs() is how long nothing may come.
 export function connect({ onModel, onState, silentMs }) {
   let has = null;
+  let firstMs = null;
   let waitMs = FIRST_WAIT_MS;
   let said = "";
 
@@ -33,7 +40,8 @@ export function connect({ onModel, onState, silentMs }) {
       isOver = true;
       clearTimeout(silence);
       socket.close();
-      has = null;
+      if (firstMs !== null && performance.now() - firstMs >= LASTING_MS) waitMs = FIRST_WAIT_MS;
+      has = firstMs = null;
       onState("lost", said);
       setTimeout(open, waitMs * (0.75 + Math.random() / 2));
       waitMs = Math.min(LONGEST_WAIT_MS, waitMs * 2);
@@ -41,7 +49,12 @@ export function connect({ onModel, onState, silentMs }) {
     socket.onmessage = (event) => {
       if (isOver) return;
       heard();
-      take(socket, JSON.parse(event.data));
+      const frame = parsed(event.data);
+      if (frame !== null) take(socket, frame);
+      else {
+        said = "what came is no frame";
+        lost();
+      }
     };
     socket.onclose = lost;
     heard();
@@ -60,11 +73,19 @@ export function connect({ onModel, onState, silentMs }) {
       return;
     }
     said = "";
-    waitMs = FIRST_WAIT_MS;
+    firstMs ??= performance.now();
     socket.send(JSON.stringify({ type: "ack", number: has.number }));
     onState("live", "");
     onModel(has.model);
   }
 
   open();
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }

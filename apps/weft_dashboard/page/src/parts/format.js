@@ -46,7 +46,8 @@ export function time(ms) {
   return `${day}${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
+// Two digits, or all of a whole number. toPrecision(2) writes what it rounds to 100 as 1.0e+2.
 const digits = (value) =>
-  Number.isInteger(value) || Math.abs(value) >= 100
+  Number.isInteger(value) || Math.abs(value) >= 99.5
     ? String(Math.round(value))
     : value.toPrecision(2).replace(/^(\d+)\.0$/, "$1");

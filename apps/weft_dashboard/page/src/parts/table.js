@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table that is sorted by the column whose title was pressed, and that changes only the cells
 // that are others than before. It shows a bounded number of rows, and says how many it does not.
+//
+// A row keeps its element wherever it goes: so what is typed into one stays, and a link that has
+// the focus does not become another one.
 
 import { h, say } from "./element.js";
 
 const ROWS_MAX = 200;
 
 // columns: [{ title, value(row), text?(value, row), isNumber?, link?(row), cell?(row) }]. `cell`
-// makes an element, which is kept as long as the row is at its place.
+// makes an element, which is kept as long as there is a row with that key.
 export function table({ caption, columns, key, sortBy = 0, isDown = false, isHidden = false }) {
   let sort = { column: sortBy, isDown };
   let rows = [];
+  let byKey = new Map();
   const heads = columns.map((column, i) => {
     const button = h("button", { type: "button", onclick: () => resort(i) }, column.title);
     return h("th", { scope: "col", class: column.isNumber ? "number" : undefined }, button);
@@ -37,24 +41,41 @@ export function table({ caption, columns, key, sortBy = 0, isDown = false, isHid
       const direction = sort.isDown ? "descending" : "ascending";
       head.setAttribute("aria-sort", i === sort.column ? direction : "none");
     });
-    while (body.rows.length > shown.length) body.lastChild.remove();
-    shown.forEach((row, i) => fill(body.rows[i] ?? newRow(), row));
+    place(filled(shown));
     more.hidden = rows.length <= ROWS_MAX;
     say(more, `${rows.length - ROWS_MAX} more rows: sort otherwise, or look for a name`);
   }
 
-  function newRow() {
-    const row = h("tr", {}, columns.map((column) =>
-      h("td", { class: column.isNumber ? "number" : undefined })));
-    body.append(row);
-    return row;
+  // The elements of these rows. Of two with one key each has its own.
+  function filled(shown) {
+    const before = byKey;
+    byKey = new Map();
+    return shown.map((row) => {
+      const id = key(row);
+      const known = before.get(id);
+      before.delete(id);
+      const tr = known ?? h("tr", {}, columns.map((column) =>
+        h("td", { class: column.isNumber ? "number" : undefined })));
+      columns.forEach((column, i) => fillCell(tr.cells[i], column, row, known !== undefined));
+      byKey.set(id, tr);
+      return tr;
+    });
   }
 
-  function fill(tr, row) {
-    const id = key(row);
-    const isSame = tr.dataset.key === id;
-    tr.dataset.key = id;
-    columns.forEach((column, i) => fillCell(tr.cells[i], column, row, isSame));
+  // An element that is moved loses the focus: so the others are moved around the one that has it.
+  function place(trs) {
+    const isShown = new Set(trs);
+    for (const tr of [...body.rows]) if (!isShown.has(tr)) tr.remove();
+    const still = trs.indexOf(document.activeElement?.closest("tr"));
+    if (still >= 0) inOrder(trs.slice(0, still), body.firstChild);
+    inOrder(trs.slice(still + 1), still < 0 ? body.firstChild : trs[still].nextSibling);
+  }
+
+  function inOrder(trs, first) {
+    let here = first;
+    for (const tr of trs)
+      if (tr === here) here = tr.nextSibling;
+      else body.insertBefore(tr, here);
   }
 
   return {

@@ -9,12 +9,13 @@ import { time } from "../parts/format.js";
 const ORDER = { critical: 0, warning: 1, note: 2 };
 
 export function alarmsView(app) {
+  let isPast = false;
   const told = h("p", { class: "told", role: "status" });
   const none = h("p", {}, "Nothing is wrong that anybody knows of.");
   const alarms = table({
     caption: "Alarms",
     // What the page may offer is known a little later than the first alarms.
-    key: (alarm) => `${alarm.id} ${alarm.acknowledged ?? ""} ${app.about().acts}`,
+    key: (alarm) => `${alarm.id} ${alarm.acknowledged ?? ""} ${mayAct()}`,
     columns: [
       { title: "Severity", value: (alarm) => ORDER[alarm.severity],
         text: (_, alarm) => alarm.severity },
@@ -29,9 +30,12 @@ export function alarmsView(app) {
   const element = h("section", { class: "page", "aria-label": "Alarms" },
     told, none, alarms.element);
 
+  // An alarm of the past may have another one of its kind now.
+  const mayAct = () => app.about().acts === true && !isPast;
+
   function care(alarm) {
     if (alarm.acknowledged !== undefined) return h("span", {}, alarm.acknowledged);
-    if (!app.about().acts) return h("span", {}, "–");
+    if (!mayAct()) return h("span", {}, "–");
     const comment = h("input", {
       required: true, maxlength: "500", "aria-label": `what is done about ${alarm.id}`,
     });
@@ -48,6 +52,7 @@ export function alarmsView(app) {
     element,
     update(cluster) {
       if (element.hidden) return;
+      ({ isPast } = cluster);
       const all = Object.entries(cluster.model.alarms).map(([id, alarm]) => ({ id, ...alarm }));
       none.hidden = all.length > 0;
       alarms.element.hidden = all.length === 0;

@@ -126,7 +126,11 @@ export function graphView(app) {
   // --- showing ---------------------------------------------------------------------------------
 
   function show() {
-    if (cluster === null || element.hidden) return;
+    if (cluster === null) return;
+    if (element.hidden) {
+      path.stop();
+      return;
+    }
     const scene = sceneOf(cluster, { isCollapsed, ...filter.update(cluster) });
     const [from, to] = [address.get("from"), address.get("to")];
     path.update(cluster, from, to);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups, and the scopes of names with their names, as a node of the choice knows them.
-// Address: of (the node), find.
+// Groups, and the scopes of names with their names, as a node of the choice knows them. Of the past
+// only groups are known. Address: of (the node), find.
 
 import { address } from "../data/address.js";
 import { get } from "../data/ask.js";
@@ -45,9 +45,10 @@ export function namesView() {
         link: (row) => row.node && address.with({ view: "node", node: row.node }) },
     ],
   });
+  const ofNow = h("div", {}, scopes.element, names.element);
   const element = h("section", { class: "page", "aria-label": "Names and groups" },
     h("div", { class: "fields" }, field("As known by", of), field("Find", find), again),
-    told, groups.element, scopes.element, names.element);
+    told, groups.element, ofNow);
 
   of.addEventListener("change", () => address.set({ of: of.value }));
   find.addEventListener("input", () => address.set({ find: find.value }));
@@ -73,15 +74,18 @@ export function namesView() {
     const node = address.get("of") ?? cluster.model.node;
     if (cluster.byName.has(node)) of.value = node;
     if (document.activeElement !== find) find.value = address.get("find") ?? "";
-    if (asked !== of.value) {
-      ask(of.value);
-      return;
-    }
-    if (answer === null) return;
+    of.disabled = again.disabled = ofNow.hidden = cluster.isPast;
+    if (cluster.isPast) {
+      asked = undefined;
+      answer = null;
+      say(told, "Recordings have nothing of names.");
+    } else if (asked !== of.value) ask(of.value);
+    const { groups: allGroups, scopes: allScopes } = answer
+      ?? { groups: cluster.isPast ? cluster.groups : [], scopes: [] };
     const has = (text) => text.includes(find.value);
-    groups.update(answer.groups.filter((row) => has(row.name)));
-    scopes.update(answer.scopes);
-    names.update(answer.scopes.flatMap(({ scope, names: some }) =>
+    groups.update(allGroups.filter((row) => has(row.name)));
+    scopes.update(allScopes);
+    names.update(allScopes.flatMap(({ scope, names: some }) =>
       some.filter((row) => has(row.name)).map((row) => ({ ...row, scope }))));
   }
 

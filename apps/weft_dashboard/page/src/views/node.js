@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One node: its figures, charts of the last minutes, and a closer look that the server takes again
-// and again while this is shown. Address: node, migrations ("yes": they are counted), why (a node).
+// and again while this is shown. Of the past there are the figures only. Address: node, migrations
+// ("yes": they are counted), why (a node).
 
 import { address } from "../data/address.js";
 import { get } from "../data/ask.js";
@@ -32,6 +33,8 @@ export function nodeView() {
   let cluster = null;
   let name;
   let looked = "";
+  // Answers to what was asked in another turn come too late.
+  let turn = 0;
   let again;
   const choice = h("select", { id: "node-choice" });
   const title = h("h2");
@@ -55,9 +58,9 @@ export function nodeView() {
         + "(traces the busiest 20 for a twentieth of a second)")),
     reasons,
     Object.values(parts).map(({ element }) => element));
+  const inCharts = h("div", { class: "charts" }, charts.map((one) => one.element));
   const element = h("section", { class: "page", "aria-label": "Node" },
-    field("Node", choice), title, list,
-    h("div", { class: "charts" }, charts.map((one) => one.element)), told, closer);
+    field("Node", choice), title, list, inCharts, told, closer);
 
   choice.addEventListener("change", () =>
     address.set({ node: choice.value }, { isStep: true }));
@@ -82,43 +85,47 @@ export function nodeView() {
     migrations.checked = address.get("migrations") === "yes";
     say(title, name ?? "");
     fillFigures(list, node ? figures(node) : [["State", "there is no such node now"]]);
-    charts.forEach((one) => one.update(name));
+    // They have what came since the page was opened, nothing of a recording.
+    inCharts.hidden = cluster.isPast;
+    if (!cluster.isPast) charts.forEach((one) => one.update(name));
     const key = node && node.state === "up" && !cluster.isPast
       ? [name, peer.value, address.get("migrations") ?? "no"].join(" ") : "";
     if (key === looked) return;
-    if (looked.split(" ")[0] === name) clearTimeout(again);
+    if (key !== "" && looked.split(" ")[0] === name) clearTimeout(again);
     else stop();
     looked = key;
-    if (key !== "") look(key);
+    turn += 1;
+    if (key !== "") look(turn, key);
   }
 
   function stop() {
     clearTimeout(again);
     looked = "";
+    turn += 1;
     storeBefore = undefined;
     closer.hidden = true;
     say(told, "");
   }
 
-  async function look(mine) {
-    const [node, other, migrating] = mine.split(" ");
+  async function look(mine, key) {
+    const [node, other, migrating] = key.split(" ");
     let answer = null;
     try {
       answer = await get("/api/node", { name: node, migrations: migrating });
       const stores = await get("/api/stores", { node });
-      if (looked === mine) showStore(stores);
+      if (mine === turn) showStore(stores);
       const { text } = other ? await get("/api/why", { from: node, to: other }) : { text: [] };
-      if (looked === mine) {
+      if (mine === turn) {
         say(told, "");
         if (reasons.innerText !== text.join("\n"))
           reasons.replaceChildren(...text.map((line) => h("li", {}, line)));
       }
     } catch (error) {
-      if (looked === mine) say(told, error.message);
+      if (mine === turn) say(told, error.message);
     }
-    if (looked !== mine) return;
+    if (mine !== turn) return;
     if (answer !== null) showCloser(answer);
-    again = setTimeout(() => looked === mine && look(mine), AGAIN_MS);
+    again = setTimeout(() => look(mine, key), AGAIN_MS);
   }
 
   function showStore({ at_ms: atMs, nodes: [row] }) {

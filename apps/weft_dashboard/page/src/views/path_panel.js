@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The path between two nodes: a form that asks for it, and the hops as a table. While it is shown
-// it is asked for again, so that a path that changes is seen.
+// it is asked for again, so that a path that changes is seen; what is asked makes nodes work.
 
 import { address } from "../data/address.js";
 import { get } from "../data/ask.js";
@@ -35,6 +35,8 @@ export function pathPanel({ onWay }) {
       h("button", { type: "button", onclick: () => choosing(undefined, undefined) }, "Clear")));
   const result = h("div", { hidden: true }, told, hops.element);
   let asked = "";
+  // Answers to what was asked in another turn come too late.
+  let turn = 0;
   let way = null;
   let again;
 
@@ -45,16 +47,22 @@ export function pathPanel({ onWay }) {
 
   const choosing = (a, b) => address.set({ from: a, to: b }, { isStep: true });
 
-  async function ask(key, query) {
+  async function ask(mine, query) {
     let answer;
     try {
       answer = await get("/api/path", query);
     } catch (error) {
       answer = { hops: [], error: error.message };
     }
-    if (asked !== key) return;
+    if (mine !== turn) return;
     show(answer);
-    again = setTimeout(() => asked === key && ask(key, query), AGAIN_MS);
+    if (mine === turn) again = setTimeout(() => ask(mine, query), AGAIN_MS);
+  }
+
+  function turnTo(key) {
+    clearTimeout(again);
+    asked = key;
+    turn += 1;
   }
 
   function show(answer) {
@@ -73,14 +81,15 @@ export function pathPanel({ onWay }) {
     update(cluster, a, b) {
       const key = cluster.isPast || a === undefined || b === undefined ? "" : `${a} ${b}`;
       if (key === asked) return;
-      asked = key;
-      clearTimeout(again);
+      turnTo(key);
       way = null;
       for (const [field, value] of [[from, a], [to, b]])
         if (document.activeElement !== field) field.value = value ?? "";
       result.hidden = key === "";
-      if (key !== "") ask(key, { from: a, to: b });
+      if (key !== "") ask(turn, { from: a, to: b });
     },
+    // Nobody sees it; the next update begins anew, whatever is chosen then.
+    stop: () => turnTo(null),
   };
 }
 
