@@ -239,6 +239,11 @@ function header() {
 
 // --- what else is on top -------------------------------------------------------------------------
 
+// The address keeps what is shown.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  byId("main").focus();
+});
 byId("theme").addEventListener("change", (event) => address.set({ theme: event.target.value }));
 byId("now").before(player.element);
 byId("now").addEventListener("click", () => address.set({ at: undefined }));
