@@ -82,7 +82,7 @@ cluster(#{}) ->
 
 arguments() ->
     [#{name => quick, long => "-quick", type => boolean,
-       help => "fewer and shorter cells and repetitions: at most three minutes"},
+       help => "fewer and shorter cells and repetitions: at most three minutes, or --minutes"},
      #{name => suites, long => "-suites", type => {list, string}, value => "a,c",
        help => "only these groups of workloads"},
      #{name => only, long => "-only", type => {list, {custom, fun checked_re/1}}, value => "RE,RE",
@@ -165,11 +165,11 @@ with_variants(Cell, _Options) ->
     [Cell].
 
 repetitions(_Cells, #{repetitions := Repetitions}) -> Repetitions;
-repetitions(_Cells, #{quick := true}) -> 2;
 repetitions(Cells, #{minutes := Minutes}) ->
     lists:max([1 | [Repetitions || Repetitions <- lists:seq(1, ?REPETITIONS),
                                    weft_bench_runner:expected_ms(Cells, Repetitions)
                                        =< ?RESERVE * Minutes * 60000]]);
+repetitions(_Cells, #{quick := true}) -> 2;
 repetitions(_Cells, _Options) -> ?REPETITIONS.
 
 %% @doc What a run with these arguments would do, and how long that is expected to take.
@@ -226,8 +226,8 @@ measure(Cells, Options) ->
             Status
     end.
 
-limit_ms(#{quick := true}) -> ?QUICK_LIMIT_MS;
 limit_ms(#{minutes := Minutes}) -> Minutes * 60000;
+limit_ms(#{quick := true}) -> ?QUICK_LIMIT_MS;
 limit_ms(_) -> infinity.
 
 write_environment(Dir, BuildDir, Run, Options, Known) ->

@@ -17,6 +17,17 @@ filters_leave_cells_out_test() ->
     ?assertNotEqual(nomatch, string:find(Cell, "stock weft_4")),
     ?assertNotEqual(nomatch, string:find(Sum, "3 cells")).
 
+%% The cells of a quick run, as often as fits into the minutes.
+a_quick_run_takes_the_minutes_that_are_given_test() ->
+    Expected = fun(Arguments) ->
+                   weft_bench_cli:expected(["--quick" | Arguments],
+                                           #{workloads => [], commands => #{}})
+               end,
+    ?assertMatch(#{repetitions := 2, minutes := 3}, Expected([])),
+    ?assertMatch(#{repetitions := 1, minutes := 1}, Expected(["--minutes", "1"])),
+    #{repetitions := 5, minutes := Minutes} = Expected(["--minutes", "60"]),
+    ?assert(Minutes > 3 andalso Minutes < 60).
+
 bad_arguments_are_refused_test_() ->
     [?_assertEqual(2, weft_bench_cli:main(Arguments))
      || Arguments <- [["--what"], ["--suites"], ["--variants", "mongoose"], ["--only", "nothing"],

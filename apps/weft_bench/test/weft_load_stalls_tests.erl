@@ -85,10 +85,12 @@ same(True, MayDiffer, Reported) ->
                                              end})
      end || Percent <- ?PERCENTILES].
 
-%% As the worker draws them: a pause, and then the operation.
+%% As the worker draws them: a pause before the first operation, from which they count here; then
+%% for each the pause after it, and what it is.
 offsets(Count) ->
     {A, B, C} = ?SEED,
-    offsets(Count, 0, rand:seed_s(exsss, {A + 1, B + 1, C + 1})).
+    {_FirstPause, Random} = rand:uniform_s(rand:seed_s(exsss, {A + 1, B + 1, C + 1})),
+    offsets(Count, 0, Random).
 
 offsets(0, _OffsetUs, _Random) -> [];
 offsets(Count, OffsetUs, Random0) ->

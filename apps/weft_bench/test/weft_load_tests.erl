@@ -126,6 +126,7 @@ load_test_() ->
                           {"hooks that fail", fun bad_hooks/0},
                           {"coordinated omission", fun coordinated_omission/0},
                           {"a given rate", fun a_given_rate/0},
+                          {"workers with a rate begin one by one", fun no_burst/0},
                           {"warm-up", fun warm_up/0},
                           {"a warm-up that falls behind", fun slow_warm_up/0},
                           {"an interrupt in the warm-up", fun interrupted_warm_up/0},
@@ -378,6 +379,12 @@ bad_hooks() ->
         load([{operations, [{good, 1}]}, {post_hook, {?MODULE, fails}}]),
     {Count, Count, 0} = total(good, Result),
     ?assert(Count > 0).
+
+%% In half a second 100 workers want some 50 operations. All at the begin are 100 more.
+no_burst() ->
+    {Count, Count, 0} = total(good, load([{operations, [{good, 1}]}, {concurrent, 100},
+                                          {mode, {rate, 1}}])),
+    ?assert(Count > 0 andalso Count < 100).
 
 a_given_rate() ->
     Result = load([{operations, [{good, 1}]}, {concurrent, 2}, {mode, {rate, 300}},

@@ -14,6 +14,7 @@
 -module(weft_papers_figures).
 
 -export([command/0, main/1, figures/0, page/1, charts/2, findings/2, sharing/1, measured/1]).
+-export([arguments/2]).
 -export_type([figure/0, finding/0, outcome/0]).
 
 %% `cells' are options of the benchmark that choose what is measured. Without `charts' of its own a
@@ -146,8 +147,14 @@ measure(#{id := Id, cells := Cells} = Figure, Options, Dir, Runs) ->
                      end,
     {{Figure, Run, Outcome, measured(filename:join(Dir, Run))}, Runs#{Cells => {Run, Outcome}}}.
 
-%% What is given last counts.
-arguments(Cells, Options) -> ["--minutes", ?MINUTES | Cells ++ Options].
+%% @private For the command that measures cells. What is given last counts. A quick run has a time
+%% of its own.
+-spec arguments(Cells :: [string()], Options :: [string()]) -> [string()].
+arguments(Cells, Options) ->
+    case lists:member("--quick", Options) of
+        true -> Cells ++ Options;
+        false -> ["--minutes", ?MINUTES | Cells ++ Options]
+    end.
 
 minutes(Cells, Options) ->
     #{minutes := Minutes} = weft_bench_cli:expected(arguments(Cells, Options),

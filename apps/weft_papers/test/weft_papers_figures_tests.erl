@@ -304,7 +304,15 @@ as_many_repetitions_as_fit_test() ->
     ?assertMatch(#{repetitions := 2, minutes := 7}, Expected(["--minutes", "8"])),
     ?assertMatch(#{repetitions := 1, minutes := 1}, Expected(["--minutes", "1"])),
     ?assertMatch(#{repetitions := 4}, Expected(["--minutes", "5", "--repetitions", "4"])),
-    ?assertMatch(#{repetitions := 2, minutes := 1}, Expected(["--minutes", "5", "--quick"])).
+    ?assertMatch(#{repetitions := 2, minutes := 1}, Expected(["--quick"])).
+
+%% Though all others may take eighteen.
+a_quick_figure_takes_three_minutes_test() ->
+    [?assertMatch({Id, Minutes} when Minutes =< 3,
+                  {Id, map_get(minutes, weft_bench_cli:expected(
+                                          weft_papers_figures:arguments(Cells, ["--quick"]),
+                                          weft_papers:more()))})
+     || #{id := Id, cells := Cells} <- weft_papers_figures:figures()].
 
 figures_are_listed_test() ->
     ?assertEqual(0, weft_papers_cli:main(["paper"])),

@@ -19,7 +19,8 @@
 %% take the worker with it. Such an end is told among the errors.
 %%
 %% With `max' the next operation begins when the last one is done. With a rate the times at which
-%% operations begin are drawn beforehand (exponential pauses), whether the last one is done or not;
+%% operations begin are drawn beforehand (exponential pauses), the first one of each worker too, so
+%% that workers do not begin all at once. It does not matter whether the last operation is done;
 %% a worker that is late does what is due at once, and `response' counts from the time drawn. At the
 %% end of the run it goes on with what was due within the run, until it is told to stop.
 -module(weft_load_worker).
@@ -87,10 +88,10 @@ init(Starter, Id, #{operations := Operations} = Config,
 %% A worker in the place of another goes on with what was due.
 first_due(#{rate := max}, _Progress) ->
     0;
-first_due(_Config, Progress) ->
+first_due(#{rate := Rate}, Progress) ->
     case weft_load_progress:next_due(Progress) of
         none ->
-            DueUs = now_us(),
+            DueUs = now_us() + pause_us(Rate),
             ok = weft_load_progress:next_due(DueUs, Progress),
             DueUs;
         DueUs ->
