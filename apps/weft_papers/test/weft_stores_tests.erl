@@ -9,3 +9,24 @@ a_load_may_take_longer_than_it_asks_test() ->
     [?assert(weft_stores:answer_ms(#{operation => get, clients => 1, keys => 1, value_bytes => 1,
                                      ms => Ms}) >= Ms + 10000)
      || Ms <- [0, 2000, 60000, 3600000]].
+
+%% Such a store ended the command, and what others had done was not shown.
+what_only_fails_has_no_times_test() ->
+    Row = fun(Store, Repetition, Outcome) ->
+              weft_stores:row(Store, get, 4, Repetition, fun(_Load) -> Outcome end,
+                              #{seconds => 1})
+          end,
+    Bad = #{latencies => [], errors => 7, elapsed_us => 1000000},
+    Good = #{latencies => [2000, 1000, 3000], errors => 0, elapsed_us => 1000000},
+    #{p50_us := none, p99_us := none, calls := 0, errors := 7} = Failed = Row(redis, 1, Bad),
+    Done = [Row(weft, 1, Good), Row(etcd, 1, Bad), Row(etcd, 2, Good)],
+    [_, Weft, Redis, Etcd | _] =
+        string:split(unicode:characters_to_list(weft_stores:table([weft, redis, etcd],
+                                                                  [Failed | Done])), "\n", all),
+    ?assertMatch(["weft", "get", "4", "3.0", "2.000", "3.000" | _], string:lexemes(Weft, " ")),
+    ?assertMatch(["redis", "get", "4", "0.0", "none", "none" | _], string:lexemes(Redis, " ")),
+    ?assertMatch(["etcd", "get", "4", "1.5", "2.000", "3.000" | _], string:lexemes(Etcd, " ")),
+    ?assertEqual(ok, weft_stores:failed([hd(Done)])),
+    {error, Text} = weft_stores:failed([Failed | Done]),
+    ?assertEqual("each operation failed: get of etcd, get of redis",
+                 unicode:characters_to_list(Text)).

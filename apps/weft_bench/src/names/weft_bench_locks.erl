@@ -7,11 +7,12 @@
 %% `?RETRIES'. Twice a second two nodes lose their connection. Meanwhile each node looks at itself:
 %% the longest message queue, how many processes there are, how much memory. After `--seconds' no
 %% more are started, and the time is taken until all is over (`drain_s'; -1: not within
-%% `?DRAIN_MS'). Arguments: `[--nodes N] [--rate R] [--seconds S] [--out DIR]'. Writes
-%% DIR/locks.csv, a row as soon as it is measured.
+%% `?DRAIN_MS'). Where no lock was granted there is no time until one was (`none'). Arguments:
+%% `[--nodes N] [--rate R] [--seconds S] [--out DIR]'. Writes DIR/locks.csv, a row as soon as it is
+%% measured.
 -module(weft_bench_locks).
 
--export([command/0, main/1]).
+-export([command/0, main/1, waits_ms/1]).
 -export([storm/4, look/0, result/0]).
 
 -define(RESOURCES, 5).
@@ -96,15 +97,20 @@ drained(Roles, Nodes, StartMs, DeadlineMs) ->
 row(Module, Count, Rate, Seconds, DrainS, Before, Results) ->
     Sum = fun(Key) -> lists:sum([maps:get(Key, Result) || Result <- Results]) end,
     Max = fun(Key) -> lists:max([maps:get(Key, Result) || Result <- Results]) end,
-    Latencies = lists:append([maps:get(latencies_us, Result) || Result <- Results]) ++ [0],
+    Waits = waits_ms(lists:append([maps:get(latencies_us, Result) || Result <- Results])),
     Growth = lists:max([maps:get(memory, After) - maps:get(memory, First)
                         || {After, First} <- lists:zip(Results, Before)]),
-    #{module => Module, nodes => Count, rate => Rate, seconds => Seconds,
-      asked => Sum(asked), granted => Sum(granted), aborted => Sum(aborted),
-      running => Sum(running), p50_ms => weft_report_statistics:percentile(50, Latencies) / 1000,
-      p99_ms => weft_report_statistics:percentile(99, Latencies) / 1000,
-      queue_max => Max(queue), processes_max => Max(processes),
-      memory_growth_max_mb => Growth / 1048576, drain_s => DrainS}.
+    Waits#{module => Module, nodes => Count, rate => Rate, seconds => Seconds,
+           asked => Sum(asked), granted => Sum(granted), aborted => Sum(aborted),
+           running => Sum(running), queue_max => Max(queue), processes_max => Max(processes),
+           memory_growth_max_mb => Growth / 1048576, drain_s => DrainS}.
+
+%% @private What locks took until they were granted, in the table.
+-spec waits_ms(LatenciesUs :: [non_neg_integer()]) -> #{p50_ms | p99_ms := float() | none}.
+waits_ms([]) -> #{p50_ms => none, p99_ms => none};
+waits_ms(LatenciesUs) ->
+    #{p50_ms => weft_report_statistics:percentile(50, LatenciesUs) / 1000,
+      p99_ms => weft_report_statistics:percentile(99, LatenciesUs) / 1000}.
 
 call(Nodes, Role, Function, Args) ->
     weft_bench_nodes:call(Nodes, Role, ?MODULE, Function, {Args, ?CALL_MS}).

@@ -19,7 +19,7 @@
 %% is measured.
 -module(weft_bench_names).
 
--export([command/0, main/1]).
+-export([command/0, main/1, work_ms/1]).
 -export([start/2, is_ready/1, work/4, seen/3, echo/0]).
 
 -define(NODES, [10, 20, 40, 60]).
@@ -117,10 +117,17 @@ measure(Workload, Kind, Nodes, #{seconds := Seconds}) ->
     StartUs = os:perf_counter(microsecond) + ?HEAD_START_US,
     Times = {StartUs, StartUs + Seconds * 1000000},
     Names = weft_bench_cluster:nodes(Nodes),
-    Results = on_each(Roles, fun(Role) -> call(Nodes, Role, work,
-                                               [Workload, Kind, Times, Names]) end),
+    Results = on_each(Roles, fun(Role) ->
+                                 weft_bench_nodes:call(Nodes, Role, ?MODULE, work,
+                                                       {[Workload, Kind, Times, Names],
+                                                        work_ms(Seconds)})
+                             end),
     {Latencies, Ends} = lists:unzip(Results),
     row(lists:append(Latencies), lists:max(Ends) - StartUs, length(Roles)).
+
+%% @private How long work/4 may take: so long, and what the last call of each worker takes.
+-spec work_ms(Seconds :: pos_integer()) -> pos_integer().
+work_ms(Seconds) -> ?HEAD_START_US div 1000 + Seconds * 1000 + ?CALL_MS.
 
 row(Latencies, ElapsedUs, Callers) ->
     #{latency_p50_us := P50, latency_p99_us := P99, latency_max_us := Max, calls := Calls} =

@@ -12,7 +12,7 @@
 -module(weft_stores).
 
 -export([command/0]).
--export([answer_ms/1]).
+-export([answer_ms/1, row/6, table/2, failed/1]).
 
 -define(STORES, [weft, weft_disk, weft_strong, mnesia_dirty, mnesia, mnesia_disc, khepri,
                  khepri_consistent, redis, redis_disk, etcd]).
@@ -46,7 +46,20 @@ run(#{stores := Stores, repetitions := Repetitions, out := Dir} = Options) ->
                                     || Repetition <- lists:seq(1, Repetitions), Store <- There])
               end,
     Rows = weft_report_file:rows(File, head(), fun line/1, Measure),
-    io:format("~n~ts~nfile: ~ts~n", [table(There, Rows), File]).
+    io:format("~n~ts~nfile: ~ts~n", [table(There, Rows), File]),
+    failed(Rows).
+
+%% @private What has done nothing but fail was not measured.
+-spec failed([map()]) -> ok | {error, unicode:chardata()}.
+failed(Rows) ->
+    case lists:usort([{Store, Operation} || #{store := Store, operation := Operation,
+                                              calls := 0, errors := Errors} <- Rows, Errors > 0]) of
+        [] -> ok;
+        Failed ->
+            {error, ["each operation failed: ",
+                     lists:join(", ", [io_lib:format("~s of ~s", [Operation, Store])
+                                       || {Store, Operation} <- Failed])]}
+    end.
 
 is_there(Store) ->
     Missing = case is_khepri(Store) of
@@ -121,14 +134,25 @@ answer_ms(#{ms := Ms}) -> Ms + ?CALL_MS.
 fill() ->
     #{operation => fill, clients => 4, keys => ?KEYS, value_bytes => ?VALUE_BYTES, ms => 0}.
 
+%% @private The row of one measurement; what has done nothing has no times.
+-spec row(Store :: atom(), get | put, Clients :: pos_integer(), Repetition :: pos_integer(),
+          Work :: fun((weft_stores_clients:load()) -> weft_stores_clients:outcome()),
+          #{seconds := pos_integer(), _ => _}) -> map().
 row(Store, Operation, Count, Repetition, Work, #{seconds := Seconds}) ->
     #{latencies := LatenciesUs, errors := Errors, elapsed_us := ElapsedUs} =
         Work((fill())#{operation := Operation, clients := Count, ms := Seconds * 1000}),
-    #{latency_p50_us := P50, latency_p99_us := P99, calls := Calls} =
-        weft_report_statistics:latencies(LatenciesUs),
+    {P50, P99} = percentiles(LatenciesUs),
+    Calls = length(LatenciesUs),
     #{store => Store, operation => Operation, clients => Count, repetition => Repetition,
       calls => Calls, errors => Errors, calls_per_s => Calls * 1.0e6 / ElapsedUs, p50_us => P50,
       p99_us => P99}.
+
+percentiles([]) ->
+    {none, none};
+percentiles(LatenciesUs) ->
+    #{latency_p50_us := P50, latency_p99_us := P99} =
+        weft_report_statistics:latencies(LatenciesUs),
+    {P50, P99}.
 
 %% --- what comes of it -------------------------------------------------------------------------
 
@@ -142,22 +166,29 @@ line(Row) -> weft_report_csv:line([text(maps:get(Column, Row)) || Column <- ?COL
 text(Value) when is_float(Value) -> io_lib:format("~.1f", [Value]);
 text(Value) -> io_lib:format("~w", [Value]).
 
-%% Medians of the turns.
+%% @private Medians of the turns.
+-spec table(Stores :: [atom()], [map()]) -> unicode:chardata().
 table(Stores, Rows) ->
     [io_lib:format("~-17s ~-9s ~7s ~9s ~9s ~9s  ~s~n",
                    ["store", "operation", "clients", "calls/s", "p50 ms", "p99 ms",
                     "an acknowledged put is"])
-     | [medians(Store, Operation, Count, Rows)
+     | [medians(Store, Operation, Count, Of)
         || Operation <- [get, put],
-           Count <- lists:usort([Clients || #{clients := Clients} <- Rows]), Store <- Stores]].
+           Count <- lists:usort([Clients || #{clients := Clients} <- Rows]), Store <- Stores,
+           [_ | _] = Of <- [[Row || #{store := S, operation := O, clients := C} = Row <- Rows,
+                                    S =:= Store, O =:= Operation, C =:= Count]]]].
 
-medians(Store, Operation, Count, Rows) ->
-    Of = [Row || #{store := S, operation := O, clients := C} = Row <- Rows, S =:= Store,
-                 O =:= Operation, C =:= Count],
-    Median = fun(Column) -> weft_report_statistics:median([maps:get(Column, Row) || Row <- Of]) end,
-    io_lib:format("~-17s ~-9s ~7b ~9.1f ~9.3f ~9.3f  ~s~n",
-                  [Store, Operation, Count, float(Median(calls_per_s)), Median(p50_us) / 1000,
-                   Median(p99_us) / 1000, durability(Store)]).
+medians(Store, Operation, Count, Of) ->
+    Rate = weft_report_statistics:median([PerS || #{calls_per_s := PerS} <- Of]),
+    io_lib:format("~-17s ~-9s ~7b ~9.1f ~9ts ~9ts  ~s~n",
+                  [Store, Operation, Count, float(Rate), in_ms(p50_us, Of), in_ms(p99_us, Of),
+                   durability(Store)]).
+
+in_ms(Column, Rows) ->
+    case [Us || #{Column := Us} <- Rows, Us =/= none] of
+        [] -> "none";
+        Times -> io_lib:format("~.3f", [weft_report_statistics:median(Times) / 1000])
+    end.
 
 durability(weft) -> "in the memory of two nodes";
 durability(weft_disk) -> "synced on the disks of two nodes";
