@@ -5,7 +5,8 @@
 %% and the ratio itself decides.
 -module(weft_papers_verdict).
 
--export([at_least/2, at_most/2, less_than/2, within/2, all/1, is/1, interval/1]).
+-export([at_least/2, at_most/2, less_than/2, within/2, all/1, is/1, with_failures/2, interval/1]).
+-export([no_failures/1]).
 -export_type([verdict/0]).
 
 -type verdict() :: agrees | differs | open.
@@ -56,6 +57,17 @@ all(Verdicts) ->
 -spec is(boolean()) -> verdict().
 is(true) -> agrees;
 is(false) -> differs.
+
+%% @doc A claim about failures, of which there were at least so many in each repetition. Where there
+%% were none nothing is found.
+-spec with_failures(Fewest :: number(), verdict()) -> verdict().
+with_failures(Fewest, Verdict) when Fewest > 0 -> Verdict;
+with_failures(_None, _Verdict) -> open.
+
+%% @doc Why nothing is found then.
+-spec no_failures(Fewest :: number()) -> unicode:chardata().
+no_failures(Fewest) when Fewest > 0 -> "";
+no_failures(_None) -> " (none in one repetition)".
 
 %% @doc The interval in brackets, for what is said of a ratio.
 -spec interval(ratio()) -> unicode:chardata().

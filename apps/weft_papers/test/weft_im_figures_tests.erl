@@ -33,6 +33,14 @@ failures_are_held_against_none_test() ->
     says([{agrees, ["RSD", 16, stock, 28000, {"96.4 %", 15}, {0, "lost"}]}],
          "im_12", Rows(27000, [0, 0, 0])),
     ?assertMatch([{differs, _}], findings("im_12", Rows(26000, [0]))),
+    Unhurt = fun(Lost) ->
+                 [case Row of
+                      {Cell, Variant, kills, _} -> {Cell, Variant, kills, [15, 0, 15]};
+                      _ -> Row
+                  end || Row <- Rows(27000, Lost)]
+             end,
+    says([{open, ["RSD", {15, "killed"}, "none", {0, "lost"}]}], "im_12", Unhurt([0])),
+    ?assertMatch([{differs, _}], findings("im_12", Unhurt([1]))),
     says([{differs, ["RSD", 16, stock, 28000, {"96.4 %", 15}, {1, "lost"}]}],
          "im_12", Rows(27000, [0, 1, 0])).
 

@@ -113,6 +113,11 @@ failures_may_cost_a_little_test() ->
                 {aco(<<"sr_killed">>, 8), stock, kills, [7]},
                 {aco(<<"gr_steady">>, 8), stock_mesh, duration_s, [3]}]
            end,
+    Unhurt = [case Row of
+                  {Cell, Variant, kills, _} -> {Cell, Variant, kills, [0]};
+                  _ -> Row
+              end || Row <- Rows([2, 2], 2.19)],
+    says([{open, ["SR", stock, {0, "killed"}, "none"]}], "aco_failures", Unhurt),
     says([{agrees, ["SR", stock, "2.00 s", {7, "2.19 s"}, "2.20 s"]}],
          "aco_failures", Rows([2, 2], 2.19)),
     ?assertMatch([{differs, _}], findings("aco_failures", Rows([2, 2], 2.21))),
@@ -269,13 +274,19 @@ throughput_has_to_come_back_test() ->
 
 %% In all repetitions together, and not before there were so many.
 few_of_millions_may_fail_test() ->
-    Says = fun(Findings, Calls, Failed) ->
+    Rows = fun(Calls, Failed, Kills) ->
                Cell = store(<<"riak_availability">>, 6, 24),
-               says(Findings, "riak_availability",
-                    [{Cell, weft_mesh, Metric, Values}
-                     || {Metric, Values} <- [{calls, Calls}, {failed_operations, Failed},
-                                             {repeated_operations, [3, 4]}, {kills, [5, 6]}]])
+               [{Cell, weft_mesh, Metric, Values}
+                || {Metric, Values} <- [{calls, Calls}, {failed_operations, Failed},
+                                        {repeated_operations, [3, 4]}, {kills, Kills}]]
            end,
+    Says = fun(Findings, Calls, Failed) ->
+               says(Findings, "riak_availability", Rows(Calls, Failed, [5, 6]))
+           end,
+    says([{open, [6, {0, "kills"}, "none"]}], "riak_availability",
+         Rows([1000000, 2000000], [0, 0], [0, 0])),
+    says([{open, [6, {11, "kills"}, "none"]}], "riak_availability",
+         Rows([1000000, 2000000], [0, 0], [11, 0])),
     Says([{agrees, [6, {11, "kills"}, {29, "failed"}, 3000000, 7]}], [1000000, 2000000], [20, 9]),
     Says([{differs, [{31, "failed"}]}], [1000000, 2000000], [20, 11]),
     Says([{open, [{0, "failed"}]}], [1000000, 1999000], [0, 0]),

@@ -100,17 +100,19 @@ failures(Results) ->
         Variant <- weft_report_results:variants(Steady, Results),
         SteadyS <- Value(Steady, Variant, Metric),
         #{median := KilledS} <- Value(Killed, Variant, Metric),
-        #{median := Kills} <- Value(Killed, Variant, <<"kills">>),
+        Kills <- Value(Killed, Variant, <<"kills">>),
         {ok, Ratio} <- [weft_report_results:ratio({Killed, Variant, Metric},
                                                   {Steady, Variant, Metric}, Results)]].
 
 %% What runs without failures differ by is no impact of them.
-failures_in_words(What, #{median := SteadyS, high := SlowestS}, KilledS, Kills, Ratio) ->
+failures_in_words(What, #{median := SteadyS, high := SlowestS}, KilledS,
+                  #{median := Kills, low := Fewest}, Ratio) ->
     LimitS = max(?SAME * SteadyS, SlowestS),
-    {weft_papers_verdict:at_most(LimitS / SteadyS, Ratio),
-     io_lib:format("~ts: ~.2f s, with ~b processes killed ~.2f s~ts, no impact up to ~.2f s",
-                   [What, float(SteadyS), round(Kills), float(KilledS),
-                    times_as_long(Ratio), float(LimitS)])}.
+    {weft_papers_verdict:with_failures(Fewest,
+                                       weft_papers_verdict:at_most(LimitS / SteadyS, Ratio)),
+     io_lib:format("~ts: ~.2f s, with ~b processes killed~ts ~.2f s~ts, no impact up to ~.2f s",
+                   [What, float(SteadyS), round(Kills), weft_papers_verdict:no_failures(Fewest),
+                    float(KilledS), times_as_long(Ratio), float(LimitS)])}.
 
 times_as_long(#{interval := none}) -> "";
 times_as_long(#{interval := Interval}) ->

@@ -12,6 +12,8 @@
 
 -define(STOCK, <<"stock_mesh">>).
 -define(THROUGHPUT, <<"calls_per_s">>).
+%% No global commands.
+-define(NONE, {10, 0}).
 %% What grows by less than this is taken for even, on a machine that does other things too.
 -define(GROWS, 2).
 %% A command that takes so many times as long as spawn is slower.
@@ -154,18 +156,25 @@ falls_behind(Results) ->
                                         weft_papers_verdict:interval(Share)])
                          || {Nodes, #{median := Times} = Share} <- Shares])]}
      || Variant <- weft_report_de_bench:variants(Workload, Results),
-        Parameter <- last(weft_report_de_bench:parameters(Workload, Results)),
+        Parameter <- last(weft_report_de_bench:parameters(Workload, Results) -- [?NONE]),
         Shares <- [shares(Parameter, Variant, Results)], length(Shares) > 1,
         {_, #{median := FirstTimes}} <- [hd(Shares)],
         {_, #{median := LastTimes} = Last} <- [lists:last(Shares)]].
 
 %% On most nodes, over the percentage.
 falls_with_share(Results) ->
-    [{of_variant(Variant, [last_of(Ratios, fun(Ratio) ->
-                                               weft_papers_verdict:less_than(0.9, Ratio)
-                                           end)],
-                 [differs || Ratios =:= []] ++ [flat(Ratio) || Ratio <- Ratios]), Text}
+    [{of_more_nodes(sizes(by_parameter(<<"de_global">>, Variant, Results)),
+                    of_variant(Variant, [last_of(Ratios,
+                                                 fun(Ratio) ->
+                                                     weft_papers_verdict:less_than(0.9, Ratio)
+                                                 end)],
+                               [differs || Ratios =:= []] ++ [flat(Ratio) || Ratio <- Ratios])),
+      Text}
      || {Variant, Ratios, Text} <- rates(<<"de_global">>, Results)].
+
+%% What is claimed of more nodes is open where these are all that were measured.
+of_more_nodes([_, _ | _], Verdict) -> Verdict;
+of_more_nodes(_Sizes, _Verdict) -> open.
 
 %% The claim is about global names; another one is made for those of weft.
 of_variant(<<"weft", _/binary>>, _Falls, AreFlat) -> weft_papers_verdict:all(AreFlat);
@@ -181,7 +190,7 @@ last_of(Ratios, Judge) -> Judge(lists:last(Ratios)).
 shares(Parameter, Variant, Results) ->
     [{Nodes, Share}
      || {Nodes, Key} <- keys(<<"de_global">>, Parameter, Variant, ?THROUGHPUT, Results),
-        {Of, Without} <- keys(<<"de_global">>, {10, 0}, Variant, ?THROUGHPUT, Results),
+        {Of, Without} <- keys(<<"de_global">>, ?NONE, Variant, ?THROUGHPUT, Results),
         Of =:= Nodes, {ok, Share} <- [weft_report_results:ratio(Key, Without, Results)]].
 
 %% Names against what does not involve all nodes.
@@ -189,20 +198,22 @@ shares(Parameter, Variant, Results) ->
 -spec names(Workload :: binary(), weft_report_results:results()) -> [weft_papers_figures:finding()].
 names(Workload, Results) ->
     [{case Variant of
-          ?STOCK -> grows(Registers, Spawns, Results);
+          ?STOCK -> grows(Registers, Spawn, Results);
           _ -> open
       end,
       io_lib:format("~ts: register ~ts~ts; spawn then ~ts~ts",
                     [weft_report_words:variant(Variant), change(Registers, Results),
                      times(", ", element(2, lists:last(Registers)), element(2, hd(Registers)),
                            " times as long", Results), in_us(median(Spawn, Results)),
-                     others(Workload, Parameter, Variant, Results)])}
+                     others(Workload, Parameter, Variant, Most, Results)])}
      || Variant <- weft_report_de_bench:variants(Workload, Results),
         Parameter <- last(weft_report_de_bench:parameters(Workload, Results)),
         Registers <- [keys(Workload, Parameter, Variant, <<"register_mean_us">>, Results)],
-        Registers =/= [],
-        Spawns <- [keys(Workload, Parameter, Variant, <<"spawning_mean_us">>, Results)],
-        {_, Spawn} <- last(Spawns)].
+        {Most, _} <- last(Registers),
+        Spawn <- on(Most, keys(Workload, Parameter, Variant, <<"spawning_mean_us">>, Results))].
+
+%% What was measured on so many nodes.
+on(Nodes, Keys) -> [Key || {Of, Key} <- Keys, Of =:= Nodes].
 
 %% From few nodes to many.
 change([{Nodes, Key}], Results) ->
@@ -213,24 +224,25 @@ change([{Few, First} | More], Results) ->
                   [in_us(median(First, Results)), Few, in_us(median(Last, Results)), Many]).
 
 %% What is judged, if several repetitions tell how far it can be trusted.
+times(_Before, Same, Same, _After, _Results) ->
+    "";
 times(Before, Key, Of, After, Results) ->
     [[Before, weft_report_words:ratio(Times), After, weft_papers_verdict:interval(Ratio)]
      || {ok, #{median := Times, interval := {_, _}} = Ratio}
             <- [weft_report_results:ratio(Key, Of, Results)]].
 
-grows([_], _Spawns, _Results) ->
+grows([_], _Spawn, _Results) ->
     open;
-grows([{_, First} | More], Spawns, Results) ->
+grows([{_, First} | More], Spawn, Results) ->
     {_, Last} = lists:last(More),
-    {_, Spawn} = lists:last(Spawns),
     weft_papers_verdict:all([weft_papers_verdict:at_least(Times, Ratio)
                              || {Times, Of} <- [{?GROWS, First}, {5, Spawn}],
                                 {ok, Ratio} <- [weft_report_results:ratio(Last, Of, Results)]]).
 
-others(Workload, Parameter, Variant, Results) ->
+others(Workload, Parameter, Variant, Nodes, Results) ->
     [[", ", Operation, " ", in_us(median(Key, Results))]
      || Operation <- ["unregister", "whereis"],
-        {_, Key} <- last(keys(Workload, Parameter, Variant,
+        Key <- on(Nodes, keys(Workload, Parameter, Variant,
                               list_to_binary(Operation ++ "_mean_us"), Results))].
 
 %% The largest of what is varied against the smallest, on most nodes.
@@ -252,19 +264,30 @@ more_with_servers(Results) ->
 judged(?STOCK, Verdict) -> Verdict;
 judged(_Variant, _Verdict) -> open.
 
-%% Throughput on most nodes for each value of what is varied: those after the first in terms of it.
+%% Throughput for each value of what is varied: those after the first in terms of it. All are of the
+%% most nodes on which both the first and the last value were measured: fewer nodes do less.
 rates(Workload, Results) ->
-    [{Variant, [Ratio || {_, _, Key} <- More,
+    [{Variant, [Ratio || {_, Key} <- More,
                          {ok, Ratio} <- [weft_report_results:ratio(Key, First, Results)]],
       [weft_report_words:variant(Variant), ", ", integer_to_list(Nodes), " nodes: ",
        lists:join(", ", [rate(Workload, Parameter, Key, First, Results)
-                         || {Parameter, _, Key} <- [hd(Rates) | More]])]}
+                         || {Parameter, Key} <- Rates])]}
      || Variant <- weft_report_de_bench:variants(Workload, Results),
-        [{_, Nodes, First} | More] = Rates
-            <- [[{Parameter, Nodes, Key}
-                 || Parameter <- weft_report_de_bench:parameters(Workload, Results),
-                    {Nodes, Key} <- last(keys(Workload, Parameter, Variant, ?THROUGHPUT,
-                                              Results))]]].
+        Measured <- [by_parameter(Workload, Variant, Results)], Nodes <- last(sizes(Measured)),
+        [{_, First} | More] = Rates <- [[{Parameter, Key} || {Parameter, Keys} <- Measured,
+                                                             Key <- on(Nodes, Keys)]]].
+
+%% The numbers of nodes on which both the first and the last value were measured.
+sizes([]) -> [];
+sizes([{_, FirstKeys} | _] = Measured) ->
+    {_, LastKeys} = lists:last(Measured),
+    [Nodes || {Nodes, _} <- FirstKeys, lists:keymember(Nodes, 1, LastKeys)].
+
+%% Where throughput was measured, for each value of what is varied that was.
+by_parameter(Workload, Variant, Results) ->
+    [{Parameter, Keys}
+     || Parameter <- weft_report_de_bench:parameters(Workload, Results),
+        [_ | _] = Keys <- [keys(Workload, Parameter, Variant, ?THROUGHPUT, Results)]].
 
 rate(Workload, Parameter, Key, First, Results) ->
     [weft_report_de_bench:parameter(Workload, Parameter), " ",
@@ -304,12 +327,12 @@ calls(Workload, Which, Results) ->
                      in_us(median(Spawn, Results)),
                      times(": ", element(2, lists:last(Keys)), Spawn, " times that", Results)])}
      || Variant <- weft_report_de_bench:variants(Workload, Results), Parameter <- Parameters,
-        {_, Spawn} <- last(keys(Workload, Parameter, Variant, <<"spawning_mean_us">>, Results)),
         {Operation, Metric} <- [{"rpc", <<"remote_call_mean_us">>},
                                 {"rex call", <<"rex_call_mean_us">>},
                                 {"gen_server call", <<"gen_server_call_mean_us">>},
                                 {"gen_statem call", <<"fsm_server_call_mean_us">>}],
-        [_ | _] = Keys <- [keys(Workload, Parameter, Variant, Metric, Results)]].
+        Keys <- [keys(Workload, Parameter, Variant, Metric, Results)], {Most, _} <- last(Keys),
+        Spawn <- on(Most, keys(Workload, Parameter, Variant, <<"spawning_mean_us">>, Results))].
 
 called(_Operation, [_], _Spawn, _Results) ->
     open;

@@ -92,11 +92,11 @@ grown(Workload, Variant, [{Least, First} | _] = Cells, Results) ->
 
 %% None may be lost, in no repetition and with no failure.
 failures(Results) ->
-    [{without_loss(Lost, same(Ratio)),
-      io_lib:format("~ts, ~b nodes, ~ts: ~ts per minute, ~ts~ts with ~b ~ts killed, ~b lost",
+    [{without_loss(Lost, weft_papers_verdict:with_failures(Fewest, same(Ratio))),
+      io_lib:format("~ts, ~b nodes, ~ts: ~ts per minute, ~ts~ts with ~b ~ts killed~ts, ~b lost",
                     [name(Form), Nodes, weft_report_words:variant(Variant), number(Steady),
                      percent(Ratio), weft_papers_verdict:interval(Ratio), round(Kills), What,
-                     round(Lost)])}
+                     weft_papers_verdict:no_failures(Fewest), round(Lost)])}
      || Form <- [<<"im_rd">>, <<"im_rsd">>],
         Nodes <- sizes(<<Form/binary, "_steady">>, Results),
         Variant <- variants(<<Form/binary, "_steady">>, Results),
@@ -104,7 +104,8 @@ failures(Results) ->
         {How, What} <- [{<<"_killed">>, "processes"}, {<<"_emptied">>, "databases"}],
         Ratio <- ratio({<<Form/binary, How/binary>>, Variant},
                        {<<Form/binary, "_steady">>, Variant}, Nodes, Results),
-        Kills <- value(<<Form/binary, How/binary>>, Variant, Nodes, <<"kills">>, Results),
+        #{median := Kills, low := Fewest}
+            <- measured(<<Form/binary, How/binary>>, Variant, Nodes, <<"kills">>, Results),
         Lost <- lost([<<Form/binary, "_steady">>, <<Form/binary, How/binary>>], Variant, Nodes,
                      Results)].
 

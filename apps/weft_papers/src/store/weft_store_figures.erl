@@ -273,18 +273,28 @@ per_second(Workload, Results) ->
 
 %% Of all repetitions together.
 available(Results) ->
-    [{available_verdict(Done, Failed),
-      [on(Nodes), ", ", number(sum(Cell, <<"kills">>, Results)), " kills and starts: ",
+    [{available_verdict(Done, Failed, Fewest),
+      [on(Nodes), ", ", number(sum(Cell, <<"kills">>, Results)), " kills and starts",
+       weft_papers_verdict:no_failures(Fewest), ": ",
        number(Failed), " operations failed and ", number(Done), " did not; ",
        number(sum(Cell, <<"repeated_operations">>, Results)), " times the client asked another "
        "node after an error"]}
      || {_, <<"riak_availability">>, _, Nodes, _, _} = Cell <- weft_report_results:cells(Results),
         Done <- [sum(Cell, <<"calls">>, Results)], Done > 0,
-        Failed <- [sum(Cell, <<"failed_operations">>, Results)]].
+        Failed <- [sum(Cell, <<"failed_operations">>, Results)],
+        Fewest <- [fewest(Cell, <<"kills">>, Results)]].
 
-available_verdict(Done, Failed) when Failed > ?FAILED_SHARE * (Done + Failed) -> differs;
-available_verdict(Done, Failed) when Done + Failed >= ?OPERATIONS_MIN -> agrees;
-available_verdict(_Done, _Failed) -> open.
+%% Operations that fail while nothing else does are no better.
+available_verdict(Done, Failed, _) when Failed > ?FAILED_SHARE * (Done + Failed) -> differs;
+available_verdict(Done, Failed, Fewest) when Done + Failed >= ?OPERATIONS_MIN ->
+    weft_papers_verdict:with_failures(Fewest, agrees);
+available_verdict(_Done, _Failed, _Fewest) -> open.
+
+fewest(Cell, Metric, Results) ->
+    case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
+        {ok, #{low := Low}} -> Low;
+        none -> 0
+    end.
 
 sum(Cell, Metric, Results) ->
     case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
