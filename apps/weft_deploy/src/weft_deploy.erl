@@ -103,10 +103,14 @@ finished(#{back := Back, return := Return, reopen := Reopen, lost := Lost}, Sess
             upgraded(Outcome#{done := [], undone := Undone}, [], Lost, Session)
     end.
 
-forward(Before, #{changed := Changed, refused := Refused, lost := Lost, reopen := Reopen},
-        Session) ->
+forward(Before, #{changed := Changed, refused := Refused, lost := Lost, reopen := Reopen,
+                  unproven := Unproven, along := Along}, Session) ->
     _ = weft_deploy_apply:reopen(Reopen, Session),
-    #{done := Done, undone := Undone} = Outcome = weft_deploy_upgrade:run(define, Changed, Session),
+    _ = [weft_deploy_session:progress([Name, ": an upgrade was ended before it was healthy: it is "
+                                             "looked at again"], Session)
+         || #{node := Name} <- Unproven],
+    #{done := Done, undone := Undone} = Outcome =
+        weft_deploy_upgrade:resume({Unproven, Along}, Changed, Session),
     ok = weft_deploy_apply:groups(Done, Session),
     upgraded(Outcome#{undone := Before ++ Undone}, Refused, Lost, Session).
 
@@ -114,7 +118,8 @@ upgraded(#{bad := New, failed := Failed} = Outcome, Refused, Lost, Session) ->
     #{state := #{bad := Bad} = State} = Session,
     Looked = weft_deploy_session:look(Session),
     ok = weft_deploy_apply:prune(Looked),
-    Saved = weft_deploy_session:save(State#{bad := New ++ (Bad -- New)}, Looked),
+    Saved = weft_deploy_session:save(State#{bad := New ++ (Bad -- New),
+                                            unproven => unproven(State, Outcome, Lost)}, Looked),
     case Saved of
         {ok, _} ->
             {case Failed =:= none andalso Lost =:= [] of true -> ok; false -> wanting end,
@@ -123,6 +128,12 @@ upgraded(#{bad := New, failed := Failed} = Outcome, Refused, Lost, Session) ->
         {error, Text} ->
             {failed, Text}
     end.
+
+%% What was not looked at stays so. Of the others it is known what they are, or what they are made
+%% of now is bad.
+unproven(State, #{done := Done, undone := Undone, left := Left}, Lost) ->
+    [Name || Name <- maps:get(unproven, State, []) -- (Done ++ Undone),
+             Lost =/= [] orelse lists:member(Name, Left)].
 
 %% @doc Nodes of these families, or of all, become what they were before their last upgrade, one by
 %% one. What they were upgraded to is not tried again unasked.

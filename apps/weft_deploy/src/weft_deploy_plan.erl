@@ -6,7 +6,7 @@
 %% there is nothing to do the second time.
 -module(weft_deploy_plan).
 
--export([new/4, uploads/2, closed/1, surplus_releases/3, is_empty/1]).
+-export([new/5, uploads/2, closed/1, surplus_releases/3, is_empty/1]).
 -export_type([plan/0, seen/0]).
 
 -type seen() :: #{Host :: string() => {ok, weft_deploy_shell:observed()} | {error, string()}}.
@@ -14,7 +14,9 @@
 %% not run. stop: nodes that run, and shall not; forget: that do not even run. changed: nodes that
 %% differ; refused: those whose new state was rolled back. back and return are what is left of a
 %% rollback that was not finished: nodes that still are what was rolled back, with that id, the last
-%% ones first; and those of restart that have become what they were. reopen: nodes that run and lead
+%% ones first; and those of restart that have become what they were. unproven: nodes that an upgrade
+%% has changed, which was ended before they were seen to be healthy; along: others that have become
+%% the same, the last ones first, which are rolled back with them. reopen: nodes that run and lead
 %% no traffic of others, since a drain was not finished.
 -type plan() :: #{upload := [{Host :: string(), Version :: string()}],
                   start := [weft_deploy_nodes:desired()],
@@ -25,21 +27,30 @@
                   refused := [weft_deploy_nodes:desired()],
                   back := [weft_deploy_nodes:desired()],
                   return := [weft_deploy_nodes:desired()],
+                  unproven := [weft_deploy_nodes:desired()],
+                  along := [weft_deploy_nodes:desired()],
                   reopen := [{Host :: string(), Node :: string()}],
                   same := non_neg_integer(),
                   lost := [{Host :: string(), Reason :: string()}]}.
 
-%% @doc Bad are the ids that were rolled back; Again says to try them all the same.
--spec new([weft_deploy_nodes:desired()], seen(), Bad :: [string()], Again :: boolean()) -> plan().
-new(Desired, Seen, Bad, Again) ->
+%% @doc Bad are the ids that were rolled back; Again says to try them all the same. Unproven are
+%% nodes that were not seen to be healthy since they were changed.
+-spec new([weft_deploy_nodes:desired()], seen(), Bad :: [string()], Unproven :: [string()],
+          Again :: boolean()) -> plan().
+new(Desired, Seen, Bad, Unproven, Again) ->
     Barred = case Again of true -> []; false -> Bad end,
-    Sorted = [{kind(Node, Seen, Barred), Node} || Node <- Desired],
+    {Begun, Along} = begun(Desired, Seen, Barred, Unproven),
+    Sorted = [{case lists:member(Node, Begun) of
+                   true -> begun(Node, Seen);
+                   false -> kind(Node, Seen, Barred)
+               end, Node} || Node <- Desired],
     Of = fun(Kind) -> [Node || {K, Node} <- Sorted, K =:= Kind] end,
     Ways = [way_back(Node, Seen, Barred) || Node <- Desired],
     Plan = #{start => Of(start), restart => Of(restart), changed => Of(changed),
              refused => Of(refused), same => length(Of(same)),
              back => lists:reverse([Node || {back, Node} <- Ways]),
              return => [Node || {return, Node} <- Ways],
+             unproven => Begun, along => lists:reverse(Along),
              lost => [{Host, Reason} || {Host, {error, Reason}} <- lists:sort(maps:to_list(Seen))]},
     Surplus = surplus(Desired, Seen),
     Going = [{Host, Node} || {_, Host, Node} <- Surplus],
@@ -74,6 +85,26 @@ way_back(#{host := Host, node := Node, id := Id} = Desired, Seen, Barred) ->
             end;
         #{} ->
             none
+    end.
+
+%% Nodes that an upgrade has made what they are to be, and of which nobody knows whether they are
+%% healthy; and the others that it has made the same.
+begun(Desired, Seen, Barred, Unproven) ->
+    Made = [Node || #{host := Host, node := Name, id := Id} = Node <- Desired,
+                    not lists:member(Id, Barred),
+                    {ok, #{nodes := #{Name := #{id := Own, previous := Previous}}}}
+                        <- [maps:get(Host, Seen, none)],
+                    Own =:= Id, Previous =/= none],
+    {Begun, Others} = lists:partition(fun(#{node := Name}) -> lists:member(Name, Unproven) end,
+                                      Made),
+    Ids = [Id || #{id := Id} <- Begun],
+    {Begun, [Node || #{id := Id} = Node <- Others, lists:member(Id, Ids)]}.
+
+%% One that does not run is started by `apply', too.
+begun(#{host := Host, node := Node}, Seen) ->
+    case Seen of
+        #{Host := {ok, #{nodes := #{Node := #{up := true}}}}} -> unproven;
+        #{} -> restart
     end.
 
 surplus(Desired, Seen) ->

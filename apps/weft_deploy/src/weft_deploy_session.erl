@@ -172,8 +172,8 @@ placed(Seen) ->
 
 %% @doc What `apply' would do.
 -spec plan(session(), Again :: boolean()) -> weft_deploy_plan:plan().
-plan(#{seen := Seen, state := #{bad := Bad}} = Session, Again) ->
-    weft_deploy_plan:new(desired(Session), Seen, Bad, Again).
+plan(#{seen := Seen, state := #{bad := Bad} = State} = Session, Again) ->
+    weft_deploy_plan:new(desired(Session), Seen, Bad, maps:get(unproven, State, []), Again).
 
 %% @doc How `weft_deploy_ask' reaches that host.
 -spec place(string(), session()) -> weft_deploy_ask:place().

@@ -13,7 +13,8 @@ plan(#{same := Same, lost := Lost} = Plan) ->
              {restart, "start again"}, {stop, "stop"}, {forget, "forget"},
              {changed, "changed: weft deploy upgrade"},
              {refused, "stays: what it would become was rolled back"},
-             {back, "is what was rolled back: weft deploy upgrade goes on with that"}],
+             {back, "is what was rolled back: weft deploy upgrade goes on with that"},
+             {unproven, "was not seen to be healthy: weft deploy upgrade looks at it again"}],
     Rows = [[name(Node), Text, version(Node)]
             || {Kind, Text} <- Kinds, Node <- map_get(Kind, Plan)],
     Changes = lists:sum([length(map_get(Kind, Plan))
@@ -32,7 +33,7 @@ lost(Lost) -> [io_lib:format("~ts does not answer: ~ts~n", [Host, Why]) || {Host
 %% @doc A plan as data.
 -spec json(weft_deploy_plan:plan()) -> map().
 json(#{same := Same, lost := Lost, upload := Uploads} = Plan) ->
-    Kinds = [reopen, start, restart, stop, forget, changed, refused, back],
+    Kinds = [reopen, start, restart, stop, forget, changed, refused, back, unproven],
     maps:merge(maps:from_list([{Kind, [bin(name(Node)) || Node <- map_get(Kind, Plan)]}
                                || Kind <- Kinds]),
                #{same => Same, lost => failed(Lost),

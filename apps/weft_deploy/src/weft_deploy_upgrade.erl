@@ -3,7 +3,7 @@
 %% node is away at a time.
 -module(weft_deploy_upgrade).
 
--export([run/3, finish/3, drain/3, remember_bad/2]).
+-export([run/3, resume/3, finish/3, drain/3, remember_bad/2]).
 
 -define(GRACE_S, 15).
 
@@ -11,19 +11,29 @@
 %% known.
 -spec run(define | undo, [weft_deploy_nodes:desired()], weft_deploy_session:session()) ->
           weft_deploy_upgrade_core:outcome().
-run(Mode, Nodes, #{seen := Seen} = Session) ->
-    ByName = maps:from_list([{Name, Node} || #{node := Name} = Node <- Nodes]),
-    Missing = [Problem || Mode =:= define,
-                          Problem <- weft_deploy_apply:upload(
-                                       weft_deploy_plan:uploads(Nodes, Seen), Session)],
-    case Missing of
+run(define, Nodes, Session) ->
+    resume({[], []}, Nodes, Session);
+run(undo, Nodes, Session) ->
+    loop(weft_deploy_upgrade_core:new(undo, items(Nodes)), by_name(Nodes), Session).
+
+%% @doc Nodes become new. Before them come those of which an upgrade that was ended before did not
+%% see whether they are healthy; if one is not, those go back with it that had become the same.
+-spec resume({Unproven :: [weft_deploy_nodes:desired()], Along :: [weft_deploy_nodes:desired()]},
+             [weft_deploy_nodes:desired()], weft_deploy_session:session()) ->
+          weft_deploy_upgrade_core:outcome().
+resume({Unproven, Along}, Nodes, #{seen := Seen} = Session) ->
+    case weft_deploy_apply:upload(weft_deploy_plan:uploads(Nodes, Seen), Session) of
         [] ->
-            Items = [{Name, Id} || #{node := Name, id := Id} <- Nodes],
-            loop(weft_deploy_upgrade_core:new(Mode, Items), ByName, Session);
+            Core = weft_deploy_upgrade_core:resumed(items(Unproven), items(Along), items(Nodes)),
+            loop(Core, by_name(Unproven ++ Along ++ Nodes), Session);
         [{Host, Version, Why} | _] ->
             #{done => [], undone => [], failed => {Host, Version ++ ": " ++ Why}, bad => [],
-              left => [Name || #{node := Name} <- Nodes]}
+              left => [Name || #{node := Name} <- Unproven ++ Nodes]}
     end.
+
+items(Nodes) -> [{Name, Id} || #{node := Name, id := Id} <- Nodes].
+
+by_name(Nodes) -> maps:from_list([{Name, Node} || #{node := Name} = Node <- Nodes]).
 
 %% @doc Goes on with a rollback that was ended before: nodes that have become what they were start,
 %% as others may be the only way without them, and those that have not follow. All of them are done.
@@ -60,6 +70,11 @@ remember_bad(Ids, #{state := #{bad := Bad} = State} = Session) ->
     New = lists:usort(Ids),
     weft_deploy_session:save(State#{bad := New ++ (Bad -- New)}, Session).
 
+%% If this is ended before the node is healthy, the next upgrade looks at it. Those before it are.
+remember_unproven(Name, #{state := State} = Session) ->
+    Before = maps:get(unproven, State, []),
+    weft_deploy_session:save(State#{unproven => [Name | Before -- [Name]]}, Session).
+
 step(drain, Node, Session) ->
     drain(Node, false, Session);
 step(stop, #{host := Host, node := Name}, Session) ->
@@ -67,8 +82,14 @@ step(stop, #{host := Host, node := Name}, Session) ->
         {[_], []} -> ok;
         {_, [{_, Why}]} -> {error, Why}
     end;
-step(define, Node, #{dir := Dir} = Session) ->
-    script(Node, weft_deploy_shell:define(Dir, weft_deploy_apply:definition(Node)), Session);
+step(define, #{node := Name} = Node, #{dir := Dir} = Session) ->
+    case remember_unproven(Name, Session) of
+        {ok, _} ->
+            script(Node, weft_deploy_shell:define(Dir, weft_deploy_apply:definition(Node)),
+                   Session);
+        Error ->
+            Error
+    end;
 step(undo, #{node := Name} = Node, #{dir := Dir} = Session) ->
     script(Node, weft_deploy_shell:undo(Dir, Name), Session);
 step(return, Node, Session) ->

@@ -11,9 +11,13 @@
 %% it is, and ends the upgrade; so does a host that fails.
 %%
 %% A rollback that was asked for is the same with `undo' and `return' in their places.
+%%
+%% An upgrade that was ended before may have left nodes of the new version of which it is not known
+%% whether they are healthy. They come first, with `start' alone; if one is not healthy, those that
+%% had become the same before it follow, too.
 -module(weft_deploy_upgrade_core).
 
--export([new/2, next/1, result/2]).
+-export([new/2, resumed/3, next/1, result/2]).
 -export_type([state/0, action/0, outcome/0, item/0]).
 
 %% A name, and the id that the node is to become.
@@ -26,6 +30,8 @@
                      bad := [string()], left := [string()]}.
 
 -record(state, {mode :: define | undo,
+                begun = [] :: [item()],
+                before = [] :: [item()],
                 waiting :: [item()],
                 now = none :: none | {item(), [step(), ...], forward | back},
                 done = [] :: [item()],
@@ -39,18 +45,27 @@
 -spec new(define | undo, [item()]) -> state().
 new(Mode, Items) -> #state{mode = Mode, waiting = Items}.
 
+%% @doc An upgrade that goes on: nodes that have become new and are to be healthy, those that had
+%% become so before, the last ones first, and those that are to follow.
+-spec resumed(Begun :: [item()], Before :: [item()], [item()]) -> state().
+resumed(Begun, Before, Items) ->
+    #state{mode = define, begun = Begun, before = Before, waiting = Items}.
+
 %% @doc What is to be done now. The answer to it comes by result/2.
 -spec next(state()) -> {action(), state()} | {done, outcome()}.
 next(#state{now = {{Node, _}, [Step | _], _}} = State) ->
     {{Step, Node}, State};
 next(#state{now = none, back = [Item | Back]} = State) ->
     next(State#state{now = {Item, [drain, stop, undo, return], back}, back = Back});
+next(#state{now = none, failed = none, begun = [Item | Begun]} = State) ->
+    next(State#state{now = {Item, [start], forward}, begun = Begun});
 next(#state{now = none, failed = none, waiting = [Item | Waiting], mode = Mode} = State) ->
     Last = case Mode of define -> start; undo -> return end,
     next(State#state{now = {Item, [drain, stop, Mode, Last], forward}, waiting = Waiting});
-next(#state{done = Done, undone = Undone, failed = Failed, bad = Bad, waiting = Waiting}) ->
+next(#state{done = Done, undone = Undone, failed = Failed, bad = Bad, begun = Begun,
+            waiting = Waiting}) ->
     {done, #{done => [Node || {Node, _} <- lists:reverse(Done)], undone => lists:reverse(Undone),
-             failed => Failed, bad => Bad, left => [Node || {Node, _} <- Waiting]}}.
+             failed => Failed, bad => Bad, left => [Node || {Node, _} <- Begun ++ Waiting]}}.
 
 %% @doc How the last action went.
 -spec result(ok | {error, string()}, state()) -> state().
@@ -62,9 +77,11 @@ result(ok, #state{now = {{Node, _}, [return], back}, undone = Undone} = State) -
     State#state{now = none, undone = [Node | Undone]};
 %% What is new about it is to blame, and for all that have it.
 result({error, Why}, #state{mode = define, now = {{Node, Id} = Item, [start], forward},
-                            done = Done, bad = Bad} = State) ->
-    {Same, Others} = lists:partition(fun({_, Other}) -> Other =:= Id end, Done),
-    State#state{now = {Item, [stop, undo, return], back}, back = Same, done = Others,
+                            done = Done, before = Before, bad = Bad} = State) ->
+    IsSame = fun({_, Other}) -> Other =:= Id end,
+    {Same, Others} = lists:partition(IsSame, Done),
+    State#state{now = {Item, [stop, undo, return], back},
+                back = Same ++ lists:filter(IsSame, Before), done = Others,
                 failed = {Node, Why}, bad = [Id | Bad]};
 %% A node on the way back that can not be drained is stopped all the same: the new version is bad.
 result({error, _Why}, #state{now = {Item, [drain | Steps], back}} = State) ->

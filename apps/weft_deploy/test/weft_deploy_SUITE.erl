@@ -9,6 +9,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([a_node_alone_is_upgraded/1, a_rollback_that_is_interrupted_goes_on/1,
          an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on/1,
+         what_an_interrupted_upgrade_has_not_seen_healthy_is_looked_at/1,
          applied_twice_nothing_changes/1, a_node_that_failed_is_started_again/1,
          secrets_are_nowhere_in_clear/1,
          a_drain_that_is_interrupted_is_taken_back/1,
@@ -29,6 +30,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() ->
     [a_node_alone_is_upgraded, a_rollback_that_is_interrupted_goes_on,
      an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on,
+     what_an_interrupted_upgrade_has_not_seen_healthy_is_looked_at,
      applied_twice_nothing_changes, a_node_that_failed_is_started_again,
      a_closed_gateway_is_gone_around,
      a_closed_gateway_refuses_new_circuits, upgrade_loses_nothing,
@@ -159,11 +161,13 @@ a_rollback_that_is_interrupted_goes_on(Config) ->
     ?assertMatch({ok, #{refused := [_], upgraded := []}, _}, run(upgrade, alone(Config))).
 
 %% The command ends when it has told so often that a node is stopped.
-ended_at_stop(Times, Command, Config) ->
-    Stops = counters:new(1, []),
+ended_at_stop(Times, Command, Config) -> ended_at(": stopped", Times, Command, Config).
+
+ended_at(Text, Times, Command, Config) ->
+    Told = counters:new(1, []),
     Ends = fun(Line) ->
-               [counters:add(Stops, 1, 1) || string:find(Line, ": stopped") =/= nomatch],
-               counters:get(Stops, 1) < Times orelse exit(ended)
+               [counters:add(Told, 1, 1) || string:find(Line, Text) =/= nomatch],
+               counters:get(Told, 1) < Times orelse exit(ended)
            end,
     ?assertExit(ended, Command(#{root => ?config(root, Config), progress => Ends})).
 
@@ -201,6 +205,31 @@ an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on(Config) ->
     ?assertMatch({ok, #{back := [_], restart := [], same := 0}, _}, run(plan, Alone)),
     ?assertMatch({ok, #{rolled_back := [_], refused := [_], failed := []}, _}, run(upgrade, Alone)),
     {ok, _, _} = down(Alone).
+
+%% The command ended when it had waited for the node, and before it did anything about that: the
+%% node runs, and is what it is to be. Once it is healthy, once it is not.
+what_an_interrupted_upgrade_has_not_seen_healthy_is_looked_at(Config) ->
+    {ok, #{started := [_]}, _} = run(apply, alone(4, Config)),
+    Ended = fun(Text, Alone) ->
+                ended_at(Text, 1, fun(How) -> weft_deploy:upgrade(?config(file, Alone), How) end,
+                         Config),
+                ?assertMatch({ok, #{unproven := [_], changed := [], same := 0}, _},
+                             run(plan, Alone))
+            end,
+    Good = alone(5, Config),
+    Ended(": up after", Good),
+    ?assertMatch({ok, #{upgraded := [_], failed := []}, _}, run(upgrade, Good)),
+    ?assertMatch({ok, #{upgraded := [], failed := []}, _}, run(upgrade, Good)),
+    Before = made_of(Good),
+    Bad = alone(6, #{health => {erlang, is_atom, [1]}}, Config),
+    other(healthy_s, 1, Bad),
+    Ended(": failed: ", Bad),
+    other(healthy_s, 10, Bad),
+    ?assertMatch({wanting, #{rolled_back := [_], upgraded := [], bad := [_]}, _},
+                 run(upgrade, Bad)),
+    ?assertMatch({_, #{nodes := [#{id := Before, state := changed}]}, _}, run(status, Bad)),
+    ?assertMatch({ok, #{unproven := [], refused := [_]}, _}, run(plan, Bad)),
+    {ok, _, _} = down(Bad).
 
 applied_twice_nothing_changes(Config) ->
     deployment(#{}, Config),

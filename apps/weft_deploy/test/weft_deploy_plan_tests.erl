@@ -82,12 +82,12 @@ prop_once() ->
     ?FORALL({Before, After, Hosts, Dead}, {range(0, 12), range(0, 12), hosts(), range(0, 5)},
             begin
                 Old = weft_deploy_plan:new(desired(spec(Before, Hosts, []), empty(Hosts)),
-                                           empty(Hosts), [], false),
+                                           empty(Hosts), [], [], false),
                 Seen = kill(Dead, done(Old, empty(Hosts))),
                 Spec = spec(After, Hosts, []),
-                Plan = weft_deploy_plan:new(desired(Spec, Seen), Seen, [], false),
+                Plan = weft_deploy_plan:new(desired(Spec, Seen), Seen, [], [], false),
                 Now = done(Plan, Seen),
-                Second = weft_deploy_plan:new(desired(Spec, Now), Now, [], false),
+                Second = weft_deploy_plan:new(desired(Spec, Now), Now, [], [], false),
                 Up = [Node || {ok, #{nodes := Nodes}} <- maps:values(Now),
                               {Node, #{up := true}} <- maps:to_list(Nodes)],
                 weft_deploy_plan:is_empty(Second) andalso length(Up) =:= After + 1
@@ -107,14 +107,14 @@ running(Spec) -> running(Spec, two()).
 
 running(Spec, Hosts) ->
     Seen = empty(Hosts),
-    done(weft_deploy_plan:new(desired(Spec, Seen), Seen, [], false), Seen).
+    done(weft_deploy_plan:new(desired(Spec, Seen), Seen, [], [], false), Seen).
 
 a_host_that_does_not_answer_is_named_and_nothing_moves_test() ->
     Spec = spec(4, two(), []),
     #{"h2" := {ok, #{nodes := There}}} = Seen = running(Spec),
     Lost = Seen#{"h2" := {error, "no route"}},
     Desired = [Node || #{host := "h2"} = Node <- desired_remembering(Spec, Lost, There)],
-    Plan = weft_deploy_plan:new(desired_remembering(Spec, Lost, There), Lost, [], false),
+    Plan = weft_deploy_plan:new(desired_remembering(Spec, Lost, There), Lost, [], [], false),
     ?assertEqual(maps:size(There), length(Desired)),
     ?assertMatch(#{lost := [{"h2", "no route"}], start := [], stop := []}, Plan).
 
@@ -132,16 +132,16 @@ desired_remembering(Spec, Seen, There) ->
 
 other_flags_change_nodes_that_run_without_restarting_them_test() ->
     Seen = running(spec(2, two(), [])),
-    Plan = weft_deploy_plan:new(desired(spec(2, two(), ["+S", "1:1"]), Seen), Seen, [], false),
+    Plan = weft_deploy_plan:new(desired(spec(2, two(), ["+S", "1:1"]), Seen), Seen, [], [], false),
     ?assertMatch(#{changed := [_, _], start := [], stop := [], restart := [], same := 1}, Plan).
 
 what_was_rolled_back_is_not_tried_unless_asked_test() ->
     Seen = running(spec(2, two(), [])),
     [#{id := Id} | _] = Desired = desired(spec(2, two(), ["+S", "1:1"]), Seen),
     ?assertMatch(#{changed := [], refused := [_, _]},
-                 weft_deploy_plan:new(Desired, Seen, [Id], false)),
+                 weft_deploy_plan:new(Desired, Seen, [Id], [], false)),
     ?assertMatch(#{changed := [_, _], refused := []},
-                 weft_deploy_plan:new(Desired, Seen, [Id], true)).
+                 weft_deploy_plan:new(Desired, Seen, [Id], [], true)).
 
 %% Of three nodes one runs as it was, one became what it was and does not run, and one is to follow.
 what_a_rollback_has_left_is_known_unless_it_is_tried_again_test() ->
@@ -151,22 +151,45 @@ what_a_rollback_has_left_is_known_unless_it_is_tried_again_test() ->
     [First, Second, Third | _] = Desired = desired(spec(3, [{"h1", 1}], ["+S", "1:1"]), Seen),
     #{id := Bad} = First,
     Half = with(First, #{id => Bad, previous => Old}, with(Second, #{up => false}, Seen)),
-    Plan = weft_deploy_plan:new(Desired, Half, [Bad], false),
+    Plan = weft_deploy_plan:new(Desired, Half, [Bad], [], false),
     ?assertEqual([First], maps:get(back, Plan)),
     ?assertMatch(#{return := [Second], restart := [Second], refused := [Third], same := 1,
                    changed := []}, Plan),
     ?assertMatch(#{back := [], return := [], same := 2, changed := [Third]},
-                 weft_deploy_plan:new(Desired, Half, [Bad], true)),
+                 weft_deploy_plan:new(Desired, Half, [Bad], [], true)),
     %% Something else is in the file.
     ?assertMatch(#{back := [], return := [], changed := [_], refused := []},
-                 weft_deploy_plan:new(desired(Spec, Half), Half, [Bad], false)),
+                 weft_deploy_plan:new(desired(Spec, Half), Half, [Bad], [], false)),
     %% One that does not run either is what was rolled back, and comes first.
     Down = with(Second, #{id => Bad, previous => Old}, Half),
     ?assertMatch(#{back := [Second, First], return := []},
-                 weft_deploy_plan:new(Desired, Down, [Bad], false)),
+                 weft_deploy_plan:new(Desired, Down, [Bad], [], false)),
     %% A new node was never anything else.
     New = with(First, #{previous => none}, Half),
-    ?assertMatch(#{back := [], same := 2}, weft_deploy_plan:new(Desired, New, [Bad], false)).
+    ?assertMatch(#{back := [], same := 2}, weft_deploy_plan:new(Desired, New, [Bad], [], false)).
+
+%% Of three nodes two became what they are to be, and only the first one was healthy then.
+what_an_upgrade_has_left_is_looked_at_again_test() ->
+    Seen = running(spec(3, [{"h1", 1}], []), [{"h1", 1}]),
+    [#{id := Old} | _] = desired(spec(3, [{"h1", 1}], []), Seen),
+    [First, Second, Third | _] = Desired = desired(spec(3, [{"h1", 1}], ["+S", "1:1"]), Seen),
+    #{id := New} = First,
+    #{node := Name} = Second,
+    Made = #{id => New, previous => Old},
+    Half = with(First, Made, with(Second, Made, Seen)),
+    ?assertMatch(#{unproven := [Second], along := [First], changed := [Third], same := 2,
+                   restart := []}, weft_deploy_plan:new(Desired, Half, [], [Name], false)),
+    ?assertMatch(#{unproven := [], along := [], changed := [Third], same := 3},
+                 weft_deploy_plan:new(Desired, Half, [], [], false)),
+    %% It does not run.
+    Down = with(Second, #{up => false}, Half),
+    ?assertMatch(#{unproven := [Second], along := [First], restart := [Second], same := 2},
+                 weft_deploy_plan:new(Desired, Down, [], [Name], false)),
+    %% It was ended before the node became new, or it is known by now that it is not healthy.
+    ?assertMatch(#{unproven := [], along := [], changed := [Second, Third]},
+                 weft_deploy_plan:new(Desired, with(First, Made, Seen), [], [Name], false)),
+    ?assertMatch(#{unproven := [], back := [Second, First]},
+                 weft_deploy_plan:new(Desired, Half, [New], [Name], false)).
 
 with(#{host := Host, node := Node}, Other, Seen) ->
     #{Host := {ok, #{nodes := #{Node := Was} = Nodes} = Now}} = Seen,
@@ -177,10 +200,10 @@ what_an_interrupted_drain_has_closed_is_opened_unless_it_goes_test() ->
     #{"h1" := {ok, #{nodes := Nodes} = Here}} = Seen = running(Spec),
     Some = hd(maps:keys(Nodes)),
     Closed = Seen#{"h1" := {ok, Here#{closed := [Some]}}},
-    Plan = weft_deploy_plan:new(desired(Spec, Closed), Closed, [], false),
+    Plan = weft_deploy_plan:new(desired(Spec, Closed), Closed, [], [], false),
     ?assertMatch(#{reopen := [{"h1", Some}]}, Plan),
     ?assertNot(weft_deploy_plan:is_empty(Plan)),
-    ?assertMatch(#{reopen := []}, weft_deploy_plan:new([], Closed, [], false)).
+    ?assertMatch(#{reopen := []}, weft_deploy_plan:new([], Closed, [], [], false)).
 
 %% Versions have dashes, ids one more.
 releases_stay_if_they_are_used_or_new_test() ->

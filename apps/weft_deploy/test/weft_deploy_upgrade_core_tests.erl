@@ -30,6 +30,21 @@ one_that_is_not_healthy_takes_those_before_it_along_test() ->
     ?assertMatch(#{done := [], undone := ["b", "a"], failed := {"b", "no"}, bad := ["2"],
                    left := ["c"]}, Outcome).
 
+%% Of two that were upgraded before, one to the same.
+one_of_which_nothing_is_known_is_looked_at_first_test() ->
+    Resumed = fun() ->
+                  weft_deploy_upgrade_core:resumed([{"c", "2"}], [{"b", "2"}, {"a", "1"}],
+                                                   [{"d", "2"}])
+              end,
+    {Actions, Outcome} = steps(Resumed(), [], []),
+    ?assertEqual([{start, "c"}, {drain, "d"}, {stop, "d"}, {define, "d"}, {start, "d"}], Actions),
+    ?assertMatch(#{done := ["c", "d"], undone := [], failed := none}, Outcome),
+    {Back, NotHealthy} = steps(Resumed(), [{start, "c"}], []),
+    ?assertEqual([{start, "c"}, {stop, "c"}, {undo, "c"}, {return, "c"}, {drain, "b"},
+                  {stop, "b"}, {undo, "b"}, {return, "b"}], Back),
+    ?assertMatch(#{done := [], undone := ["c", "b"], failed := {"c", "no"}, bad := ["2"],
+                   left := ["d"]}, NotHealthy).
+
 nodes_of_another_version_stay_upgraded_test() ->
     {_, Outcome} = run_once([{"a", "1"}, {"b", "2"}], {start, "b"}),
     ?assertMatch(#{done := ["a"], undone := ["b"], bad := ["2"]}, Outcome).
