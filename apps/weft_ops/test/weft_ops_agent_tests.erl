@@ -15,6 +15,7 @@ agent_test_() ->
                          {"one", fun one_that_has_another_agent_is_not_missed/0},
                          {"last", fun the_last_events_are_those_of_so_much_time/0},
                          {"give", fun the_next_agent_gets_who_is_silent_and_its_alarm/0},
+                         {"alone", fun who_leaves_a_group_misses_its_nodes_if_nobody_else_does/0},
                          {"given", fun alarms_of_a_former_agent_go_on/0},
                          {"too early", fun what_is_given_waits_for_the_first_sample/0},
                          {"nonsense", fun what_is_no_handover_ends_nothing/0},
@@ -112,6 +113,21 @@ the_next_agent_gets_who_is_silent_and_its_alarm() ->
     end,
     _ = erlang:trace_pattern({weft_ops_handover, new, 3}, false, []),
     ok.
+
+%% All who are left are silent. Nobody could tell when the alarm is over but the node that has left.
+who_leaves_a_group_misses_its_nodes_if_nobody_else_does() ->
+    report(sample(?OTHER)),
+    until(fun() ->
+              report(sample(node())),
+              alarms() =/= []
+          end),
+    ok = weft_view:put(?MODULE, ?DUTY, [?OTHER]),
+    until(fun() -> listed() =:= [?OTHER] end),
+    SinceMs = erlang:monotonic_time(millisecond),
+    until(fun() -> erlang:monotonic_time(millisecond) - SinceMs > 600 end),
+    ?assertEqual([{silent, ?OTHER, ?OTHER}], alarms()),
+    ok = weft_view:put(?MODULE, ?DUTY, []),
+    until(fun() -> alarms() =:= [] end).
 
 %% It has never heard the node that is silent.
 alarms_of_a_former_agent_go_on() ->

@@ -12,7 +12,8 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
 -export([each_group_has_an_agent/1, another_member_becomes_the_agent/1,
-         alarms_go_on_at_the_next_agent/1, agents_follow_the_groups/1,
+         alarms_go_on_at_the_next_agent/1, alarms_go_on_where_the_agent_leaves_its_group/1,
+         agents_follow_the_groups/1,
          a_paused_agent_hides_nobody/1, a_killed_node_is_an_alarm/1,
          traffic_between_groups_is_told/1, a_busy_node_is_told/1,
          what_happened_is_recorded/1, killed_processes_come_back/1,
@@ -36,6 +37,7 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     [each_group_has_an_agent, another_member_becomes_the_agent, alarms_go_on_at_the_next_agent,
+     alarms_go_on_where_the_agent_leaves_its_group,
      a_paused_agent_hides_nobody, a_killed_node_is_an_alarm, traffic_between_groups_is_told,
      a_busy_node_is_told, what_happened_is_recorded, killed_processes_come_back,
      agents_follow_the_groups, without_a_topology_each_is_its_own,
@@ -93,6 +95,25 @@ alarms_go_on_at_the_next_agent(Config) ->
     {ok, _} = call(N3, application, ensure_all_started, [weft_ops]),
     until(fun() -> logged(N1, "NOTICE", ["over: silent on ", n3]) end),
     ?assertNot(logged(N2, "NOTICE", ["over: silent on ", n3])),
+    until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end).
+
+%% It reports to itself as before, as a node of its own, and nobody else of the group has heard who
+%% is silent.
+alarms_go_on_where_the_agent_leaves_its_group(Config) ->
+    [N1, N2, N3 | _] = ?config(nodes, Config),
+    until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end),
+    ok = call(N3, application, stop, [weft_ops]),
+    Silent = {silent, node_name(n3), node_name(n3)},
+    until(fun() -> lists:member(Silent, alarms_of(N1)) end),
+    Overs = overs(N1, n3),
+    {ok, _} = call(N2, weft_group, remove, [g1, [node_name(n1)]]),
+    until(fun() -> lists:member(Silent, alarms_of(N2)) end),
+    ?assertNot(lists:member(Silent, alarms_of(N1))),
+    OversThere = overs(N2, n3),
+    {ok, _} = call(N3, application, ensure_all_started, [weft_ops]),
+    until(fun() -> overs(N2, n3) > OversThere end),
+    ?assertEqual(Overs, overs(N1, n3)),
+    {ok, _} = call(N2, weft_group, add, [g1, [node_name(n1)]]),
     until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end).
 
 %% Nodes of its group report to it as before: they do not know that it stands still.
@@ -382,6 +403,11 @@ logged(#{log := Log}, Severity, Words) ->
     {ok, Text} = file:read_file(Log),
     Pattern = ["(?m)^=", Severity, " REPORT=.*\n", [pattern(Word) || Word <- Words]],
     re:run(Text, Pattern, [{capture, none}]) =:= match.
+
+%% How often a node has logged that this one is silent no more.
+overs(#{log := Log}, Name) ->
+    {ok, Text} = file:read_file(Log),
+    length(binary:matches(Text, iolist_to_binary(["over: silent on ", pattern(Name)]))).
 
 pattern(Name) when is_atom(Name) -> atom_to_list(node_name(Name));
 pattern(Words) -> Words.

@@ -10,7 +10,8 @@
 %%
 %% Alarms go to the log, to a webhook if there is one, and to whoever asks (`weft_ops:alarms/0').
 %% The other agent gets those that nobody reports here any more (`weft_ops_handover'): they are not
-%% over. They begin anew when an agent ends and another node takes its place.
+%% over. So does that of a group which this node has left; as long as no other member is there, this
+%% node goes on. They begin anew when an agent ends and another node takes its place.
 -module(weft_ops_agent).
 -behaviour(gen_server).
 
@@ -144,7 +145,9 @@ handle_info({look, DueMs}, #agent{period_ms = PeriodMs} = Agent) ->
     ok = look_in(PeriodMs),
     NowMs = now_ms(),
     Here = stood_still(NowMs - DueMs, NowMs, Agent),
-    {noreply, looked(NowMs, missed(NowMs, forgotten(NowMs, Here)))};
+    Groups = weft_group:groups(),
+    Left = left(NowMs, Groups, Here),
+    {noreply, looked(NowMs, missed(NowMs, forgotten(NowMs, Groups, Left)))};
 %% From before this code was loaded.
 handle_info(look, Agent) ->
     handle_info({look, now_ms()}, Agent);
@@ -177,16 +180,44 @@ parted(Duty, #{agent := Other, node := Node}, #agent{heard = Heard} = Agent)
     NowMs = now_ms(),
     Nodes = maps:remove(Node, maps:get(Duty, Heard)),
     Silent = case Node =:= node() of
-                 true -> [One || {One, silent} <- maps:to_list(state(Nodes, NowMs, Agent))];
+                 true -> silent(Nodes, NowMs, Agent);
                  false -> []
              end,
-    Given = [{Sample, NowMs - AtMs}
-             || #heard{sample = Sample, at_ms = AtMs} <- maps:values(maps:with(Silent, Nodes))],
+    Given = ages(maps:with(Silent, Nodes), NowMs),
     given(Other, {Duty, Given}, Agent#agent{heard = Heard#{Duty := maps:without(Silent, Nodes)}});
 parted(_Duty, _Sample, Agent) ->
     Agent.
 
 %% --- from agent to agent ----------------------------------------------------------------------
+
+%% The next agent of a group that this node has left has never heard who is silent there.
+left(NowMs, Groups, #agent{heard = Heard} = Agent) ->
+    lists:foldl(fun(Duty, Acc) -> left(Duty, NowMs, Groups, Acc) end, Agent,
+                [Duty || Duty <- maps:keys(Heard), not reports(node(), Duty, Groups)]).
+
+left(Duty, NowMs, Groups, #agent{heard = Heard} = Agent) ->
+    Nodes = maps:filter(fun(Node, _) -> reports(Node, Duty, Groups) end, map_get(Duty, Heard)),
+    Silent = silent(Nodes, NowMs, Agent),
+    case next(Duty, Groups, Silent) of
+        [Next | _] when Silent =/= [] ->
+            Given = ages(maps:with(Silent, Nodes), NowMs),
+            given(Next, {Duty, Given},
+                  Agent#agent{heard = Heard#{Duty := maps:without(Silent, Nodes)}});
+        _NobodyOrNothing ->
+            Agent
+    end.
+
+%% The best one first.
+next(Duty, Groups, Silent) ->
+    There = nodes(connected) -- Silent,
+    Candidates = maps:get(Duty, weft_ops_agents:all(There, Groups), []),
+    [Node || Node <- Candidates, lists:member(Node, There)].
+
+silent(Nodes, NowMs, Agent) ->
+    [Node || {Node, silent} <- maps:to_list(state(Nodes, NowMs, Agent))].
+
+ages(Nodes, NowMs) ->
+    [{Sample, NowMs - AtMs} || #heard{sample = Sample, at_ms = AtMs} <- maps:values(Nodes)].
 
 %% Where the other one can not be told, the alarms stay, and are over here.
 given(Other, {Duty, Silent}, #agent{alarms = Before} = Agent) ->
@@ -237,10 +268,9 @@ stood_still(LateMs, NowMs, #agent{heard = Heard} = Agent) ->
     Agent#agent{heard = maps:map(fun(_, Nodes) -> maps:map(Later, Nodes) end, Heard)}.
 
 %% Who is no member any more, or has been silent for long, is not missed.
-forgotten(NowMs, #agent{heard = Heard} = Agent) ->
-    Groups = weft_group:groups(),
+forgotten(NowMs, Groups, #agent{heard = Heard} = Agent) ->
     Left = maps:map(fun(Duty, Nodes) ->
-                        KeptMs = kept_ms(Nodes, Agent),
+                        KeptMs = kept_ms(Duty, Nodes, Groups, Agent),
                         maps:filter(fun(Node, #heard{at_ms = AtMs}) ->
                                             NowMs - AtMs < KeptMs
                                                 andalso reports(Node, Duty, Groups)
@@ -250,9 +280,14 @@ forgotten(NowMs, #agent{heard = Heard} = Agent) ->
     noted([weft_ops_events:left(Node, system_ms()) || Node <- Gone, is_gone(Node)],
           Agent#agent{heard = maps:filter(fun(_, Nodes) -> map_size(Nodes) > 0 end, Left)}).
 
-%% An agent reports to itself. Where it does not, another one is the agent.
-kept_ms(Nodes, _Agent) when is_map_key(node(), Nodes) -> ?FORGET_MS;
-kept_ms(_Nodes, #agent{period_ms = PeriodMs}) -> ?SILENT_PERIODS * PeriodMs.
+%% An agent reports to itself. Where it does not, another one is the agent, if there is one.
+kept_ms(_Duty, Nodes, _Groups, _Agent) when is_map_key(node(), Nodes) ->
+    ?FORGET_MS;
+kept_ms(Duty, _Nodes, Groups, #agent{period_ms = PeriodMs}) ->
+    case reports(node(), Duty, Groups) orelse next(Duty, Groups, []) =/= [] of
+        true -> ?SILENT_PERIODS * PeriodMs;
+        false -> ?FORGET_MS
+    end.
 
 nodes_of(Heard) -> lists:usort(lists:append([maps:keys(Nodes) || Nodes <- maps:values(Heard)])).
 
