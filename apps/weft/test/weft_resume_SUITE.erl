@@ -15,6 +15,7 @@
          end_per_group/2, init_per_testcase/2, end_per_testcase/2]).
 -export([every_connection_killed_fifty_times/1, single_lanes_killed/1, simultaneous_connects/1,
          connects_at_once_after_a_disconnect/1, last_words_before_a_disconnect_arrive/1,
+         a_disconnect_during_a_cut_is_heard_afterwards/1,
          killed_peer_is_down_at_once/1, restarted_peer_never_resumes/1,
          cut_beyond_the_timeout_is_one_nodedown/1, stopped_peer_comes_back/1,
          circuit_survives_gateways/1, epmd_restart_is_no_nodedown/1,
@@ -25,6 +26,7 @@
 -define(T, weft_resume_traffic).
 %% What a busy machine may add. The times to resume, and those of the kernel, are much longer.
 -define(LATE_MS, 3000).
+-define(RESUME_MS, 20000).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
@@ -39,7 +41,7 @@ all() ->
 %% On one pair of nodes. The last one ends `rex' there.
 groups() ->
     [{disconnects, [], [connects_at_once_after_a_disconnect, last_words_before_a_disconnect_arrive,
-                        simultaneous_connects]}].
+                        a_disconnect_during_a_cut_is_heard_afterwards, simultaneous_connects]}].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -220,6 +222,19 @@ restarted_peer_never_resumes(Config) ->
     [#{resumes := 0}] = [call(A, weft_session, info, [S])
                          || S <- call(A, weft_sessions, list, [])],
     ok.
+
+%% Who was called asks for no path, and who has called has no session any more: it would end with
+%% the time to resume, or by the kernel's ticks.
+a_disconnect_during_a_cut_is_heard_afterwards(Config) ->
+    [A, B] = ?config(pair, Config),
+    connect(A, B),
+    weft_test_nodes:until(fun() -> is_connected(A, B) andalso is_connected(B, A) end),
+    ok = call(A, weft_fault, cut, [name(B)]),
+    true = call(A, erlang, disconnect_node, [name(B)]),
+    weft_test_nodes:until(fun() -> not is_connected(A, B) end),
+    ?assert(is_connected(B, A)),
+    ok = call(A, weft_fault, heal, []),
+    weft_test_nodes:until(fun() -> not is_connected(B, A) end, ?RESUME_MS div 2).
 
 cut_beyond_the_timeout_is_one_nodedown(Config) ->
     TimeoutMs = 1500,
@@ -463,7 +478,7 @@ linked(Here, #{node := Node}) -> call(Here, weft_links, up, [Node]).
 %% --- steps ------------------------------------------------------------------------------------
 
 resume_config() ->
-    [{resume_timeout_ms, 20000}].
+    [{resume_timeout_ms, ?RESUME_MS}].
 
 pair(Config, More) -> pair(Config, More, []).
 

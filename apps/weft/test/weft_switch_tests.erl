@@ -75,6 +75,8 @@ gateway_test_() ->
                           {dropped, fun the_other_end_hears_of_a_dropped_circuit/0},
                           {served, fun who_finds_a_stream_taken_opens_again/0},
                           {timed_out, fun who_asks_for_a_stream_that_timed_out_is_told/0},
+                          {disconnected, fun a_disconnect_is_told_when_the_link_is_back/0},
+                          {remembered, fun who_was_disconnected_is_remembered/0},
                           {late, fun who_joins_late_gets_no_label_of_another_incarnation/0}]]}.
 
 prepared() ->
@@ -129,6 +131,39 @@ who_asks_for_a_stream_that_timed_out_is_told() ->
     _ = weft_switch:packet({open, 3, Open#{target := weft_identity:name(), mode := resume}}, <<>>,
                            lane(near), Up),
     ?assertEqual([{near, {timed_out, Id}}, {near, {close, 3, gone}}], written()).
+
+%% But who asks for it was not silent, and its session ends as one that is closed.
+a_disconnect_is_told_when_the_link_is_back() ->
+    #{session := Id} = Open = open_to(<<"own@host">>),
+    true = ets:insert(weft_sessions, {Id, disconnected, <<"hop@host">>}),
+    Up = up(),
+    ?assertEqual([{near, {timed_out, Id}}], written()),
+    [begin
+         _ = weft_switch:packet({open, 3, Open#{target := weft_identity:name(), mode := Mode}},
+                                <<>>, lane(near), Up),
+         ?assertEqual({Mode, [{near, {close, 3, gone}}]}, {Mode, written()})
+     end || Mode <- [resume, new]].
+
+%% Also where the registry starts again. A session that ends otherwise, or that the peer has ended,
+%% is not.
+who_was_disconnected_is_remembered() ->
+    [ended_for(Why, <<N:128>>) || {N, Why} <- lists:enumerate([disconnect, connection_closed,
+                                                               disconnect])],
+    ?assertEqual([<<1:128>>, <<3:128>>], lists:sort(weft_sessions:timed_out(<<"hop@host">>))),
+    ?assertEqual([], weft_sessions:timed_out(<<"far@host">>)),
+    ?assertEqual([disconnected, error], [weft_sessions:find(<<N:128>>) || N <- [1, 2]]).
+
+ended_for(Why, Id) ->
+    {ok, Sessions} = weft_sessions:start_link(),
+    {Session, Monitor} =
+        spawn_monitor(fun() ->
+                          ok = weft_sessions:add(Id, distribution, self(), self(), <<"hop@host">>),
+                          _ = sys:get_state(Sessions),
+                          exit(Why)
+                      end),
+    receive {'DOWN', Monitor, process, Session, Why} -> ok end,
+    weft_test_nodes:until(fun() -> weft_sessions:list() =:= [] end),
+    gen_server:stop(Sessions).
 
 %% Who serves a circuit had not begun when the lanes were lost; the gateway has started again, and
 %% counts its labels from the beginning.

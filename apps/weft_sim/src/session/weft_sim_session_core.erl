@@ -51,7 +51,7 @@ init(Self, #{role := Role, peer := Peer, lanes := Lanes} = Options) ->
      [{after_ms, 1, connect} || Role =:= source]}.
 
 %% @doc See `weft_core'. The notice {died, Incarnation} tells that an incarnation of the peer is
-%% over.
+%% over; at the notice `disconnect' the kernel ends the connection, and makes no other one.
 -spec handle(weft_core:event(), integer(), #node{}) -> {#node{}, weft_core:effects()}.
 handle({message, Lane, lane_up}, NowMs, #node{switches = Switches} = Node) ->
     switched(weft_sim_switches:lane_up(Lane, Switches), NowMs, Node);
@@ -72,6 +72,8 @@ handle({timer, {session, Id, Timer}}, NowMs, Node) ->
 handle({notice, {died, Incarnation}}, NowMs, #node{dead = Dead} = Node) ->
     each(fun(Session, S) -> weft_sim_session:died(Incarnation, NowMs, Session, S) end, NowMs,
          Node#node{dead = [Incarnation | Dead]});
+handle({notice, disconnect}, NowMs, #node{current = Id} = Node) when Id =/= undefined ->
+    over(disconnect, Id, NowMs, Node#node{current = undefined});
 handle(_Other, _NowMs, Node) ->
     {Node, []}.
 
@@ -161,9 +163,9 @@ forgotten(Why, Id, Incarnation, #node{known = #{sessions := Known, timed_out := 
     case {Why, Incarnation} of
         {_, undefined} ->
             {Node#node{known = Left, given_up = [Id | GivenUp]}, []};
-        {not_responding, _} ->
+        {_, _} when Why =:= not_responding; Why =:= disconnect ->
             {Node#node{known = Left#{timed_out := [{Id, atom_to_binary(Peer)} | TimedOut]}},
-             [{view, ended, {Id, not_responding, Incarnation}}]};
+             [{view, ended, {Id, Why, Incarnation}}]};
         {_, _} ->
             {Node#node{known = Left}, [{view, ended, {Id, Why, Incarnation}}]}
     end.

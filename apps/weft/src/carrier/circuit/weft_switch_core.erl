@@ -41,7 +41,7 @@
 -type input() :: weft_switch_state:input().
 -type label() :: weft_wire:label().
 
--type found() :: {ok, session(), input(), Peer :: binary()} | timed_out | error.
+-type found() :: {ok, session(), input(), Peer :: binary()} | timed_out | disconnected | error.
 
 %% --- the link ---------------------------------------------------------------------------------
 
@@ -232,6 +232,7 @@ opened(Label, #{mode := new, kind := Kind, session := Id, source := Source}, _La
        #switch{link = Link, name = Name} = Switch) ->
     Host = case Source of Name -> Link; _ -> own_process end,
     {Switch, [{accept, Kind, Id, Source, {Link, lanes_for(Kind, Switch), Label}, Host}]};
+%% Who asks for one that was disconnected is told that it is gone, and not that nothing was heard.
 opened(Label, #{session := Id}, Lane, Found, Switch) ->
     {Switch, [{write, Lane, weft_wire:timed_out(Id)} || Found =:= timed_out]
              ++ [{write, Lane, weft_wire:close(Label, gone)}]}.

@@ -7,7 +7,8 @@
 %% The table outlives this process, which monitors the sessions in it.
 %%
 %% Sessions that the kernel's ticks have ended are remembered for a while: their peers were stopped
-%% or cut off, and are told when they can be reached again.
+%% or cut off, and are told when they can be reached again. So are those that were disconnected: the
+%% news of that may be lost with the link, and a peer that has begun no session asks for no path.
 %%
 %% A session at rest says where ticks are to be written, and how many packets it has written. As
 %% long as that number is right, whoever has a tick for it writes it there and wakes nobody.
@@ -19,7 +20,7 @@
 -export([rest/2, at_rest/1, ticked/1, woken/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
-%% So many sessions that timed out are remembered, the last ones.
+%% So many sessions that have ended are remembered, the last ones.
 -define(TIMED_OUT_MAX, 1000).
 
 -type id() :: <<_:128>>.
@@ -51,13 +52,16 @@ add(Id, Kind, Session, Input, Peer) ->
         false -> {error, taken}
     end.
 
-%% @doc What serves that stream here; `timed_out' if the kernel's ticks have ended it.
+%% @doc What serves that stream here; `timed_out' if the kernel's ticks have ended it, and
+%% `disconnected' if it is remembered for that.
 -spec find(id()) ->
-          {ok, Session :: pid(), Input :: pid(), Peer :: binary()} | timed_out | error.
+          {ok, Session :: pid(), Input :: pid(), Peer :: binary()}
+        | timed_out | disconnected | error.
 find(Id) ->
     case ets:lookup(?MODULE, Id) of
         [{_, Session, Input, Peer, _Kind}] -> {ok, Session, Input, Peer};
         [{_, timed_out, _Peer}] -> timed_out;
+        [{_, disconnected, _Peer}] -> disconnected;
         [] -> error
     end.
 
@@ -98,10 +102,11 @@ accept_channel(Id, Peer, Path, Channel, Partition) ->
         Module -> Module:accept(Id, Peer, Path, Channel, Partition)
     end.
 
-%% @doc Sessions with the node of that name which the kernel's ticks have ended on this node.
+%% @doc Sessions with the node of that name which have ended here, and of which it may not know. It
+%% is told what its own ticks would tell it later.
 -spec timed_out(Peer :: binary()) -> [id()].
 timed_out(Peer) ->
-    [Id || [Id] <- ets:match(?MODULE, {'$1', timed_out, Peer})].
+    [Id || [Id] <- ets:match(?MODULE, {'$1', '_', Peer})].
 
 %% @doc The calling session is at rest. Ticks are written to that lane under that label, instead of
 %% by it, until it is woken, or has written more packets than these and the ticks.
@@ -140,7 +145,7 @@ init([]) ->
     Rows = ets:tab2list(?MODULE),
     {ok, #sessions{ids = maps:from_list([{monitor(process, Session), Id}
                                          || {Id, Session, _, _, _} <- Rows]),
-                   timed_out = queue:from_list([Id || {Id, timed_out, _Peer} <- Rows])}}.
+                   timed_out = queue:from_list([Id || {Id, _How, _Peer} <- Rows])}}.
 
 %% @private
 handle_call(Request, _From, Sessions) ->
@@ -170,12 +175,16 @@ handle_info(Message, Sessions) ->
     ok = weft_stray:message(Message),
     {noreply, Sessions}.
 
-ended(net_tick_timeout, [{Id, _, _, Peer, distribution}],
-      #sessions{timed_out = TimedOut} = Sessions) ->
-    true = ets:insert(?MODULE, {Id, timed_out, Peer}),
-    Sessions#sessions{timed_out = forget_oldest(queue:in(Id, TimedOut))};
+ended(net_tick_timeout, [{Id, _, _, Peer, distribution}], Sessions) ->
+    remembered({Id, timed_out, Peer}, Sessions);
+ended(disconnect, [{Id, _, _, Peer, distribution}], Sessions) ->
+    remembered({Id, disconnected, Peer}, Sessions);
 ended(_Reason, _Rows, Sessions) ->
     Sessions.
+
+remembered({Id, _How, _Peer} = Row, #sessions{timed_out = TimedOut} = Sessions) ->
+    true = ets:insert(?MODULE, Row),
+    Sessions#sessions{timed_out = forget_oldest(queue:in(Id, TimedOut))}.
 
 forget_oldest(TimedOut) ->
     case queue:len(TimedOut) > ?TIMED_OUT_MAX of

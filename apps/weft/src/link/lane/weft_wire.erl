@@ -99,7 +99,8 @@ accept(Label, Received) -> <<?ACCEPT, Label:32, Received:64>>.
 -spec close(label(), close_reason()) -> iodata().
 close(Label, Reason) -> <<?CLOSE, Label:32, (reason_code(Reason))>>.
 
-%% @doc The sender has ended that session, because nothing was heard of the peer for net_ticktime.
+%% @doc The sender has ended that session, because nothing was heard of the peer for net_ticktime,
+%% or by a disconnect.
 -spec timed_out(Session :: <<_:128>>) -> iodata().
 timed_out(Session) -> <<?TIMED_OUT, Session:16/binary>>.
 
