@@ -107,9 +107,9 @@ plans(Options) ->
 small(Name, _Seeds, SessionSeeds)
   when Name =:= session_faults; Name =:= session_lanes; Name =:= session_lives ->
     #plan{scenario = Name, nodes = 4, seeds = lists:seq(1, SessionSeeds)};
-%% An hour each.
-small(session_silence, Seeds, _SessionSeeds) ->
-    #plan{scenario = session_silence, nodes = 4, seeds = lists:seq(1, Seeds)};
+%% An hour, or minutes, each.
+small(Name, Seeds, _SessionSeeds) when Name =:= session_silence; Name =:= session_stopped ->
+    #plan{scenario = Name, nodes = 4, seeds = lists:seq(1, Seeds)};
 %% Three histories each, which take longer to check than to make.
 small(Name, Seeds, _SessionSeeds) ->
     case lists:member(Name, weft_sim_names_scenario:names()) of

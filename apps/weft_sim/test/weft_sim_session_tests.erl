@@ -221,6 +221,14 @@ checkers_find_what_they_are_for_test_() ->
                                                      beyond => express}))]
      end}.
 
+a_stopped_kernel_that_is_not_noticed_is_found_test() ->
+    Judged = fun(UntilMs) ->
+                 weft_sim_stopped_checker:settled(run(session_stopped, 2, UntilMs),
+                                                  #{living => 'n001@sim'})
+             end,
+    ?assertMatch({violation, _}, Judged(30000)),
+    ?assertEqual(ok, Judged(95000)).
+
 ends([A, B]) -> #{ends => [{A, B}]}.
 
 ended(Why, Ago, [One, Other] = Ends, World) ->
@@ -235,12 +243,13 @@ restarted(Later, [One, Other] = Ends, World) ->
 before_they_meet() -> run(session_lanes, 1, 210).
 
 run(Scenario, Seed, UntilMs) ->
-    #{world := Config, steps := Steps, heal_at_ms := HealMs} =
+    #{world := Config, steps := Steps, lasting := Lasting, heal_at_ms := HealMs} =
         weft_sim_scenario:build(Scenario, Seed, 4),
     World = lists:foldl(fun({AtMs, Verb}, W) -> weft_sim_world:schedule(AtMs, Verb, W) end,
                         weft_sim_world:new(Config#{seed => Seed}),
                         [Step || {AtMs, _} = Step <- Steps, AtMs < HealMs]
-                        ++ [{HealMs, heal_all}]),
+                        ++ [{HealMs, heal_all}]
+                        ++ [{HealMs + AfterMs, Verb} || {AfterMs, Verb} <- Lasting]),
     weft_sim_world:run_until(UntilMs, World).
 
 %% Otherwise it would be no wonder that nothing is found.
@@ -267,6 +276,7 @@ nothing_is_found_test_() ->
                     || {Scenario, Seeds} <- [{session_faults, [162, 201 | lists:seq(1, 25)]},
                                              {session_lanes, lists:seq(1, 25)},
                                              {session_silence, lists:seq(1, 13)},
+                                             {session_stopped, lists:seq(1, 6)},
                                              {session_lives, [2845 | lists:seq(1, 30)]}],
                        Seed <- Seeds]}.
 

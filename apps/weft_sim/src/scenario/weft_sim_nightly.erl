@@ -99,7 +99,8 @@ tell({Name, Seed, Nodes, Violation}) ->
     io:put_chars(weft_sim:violation_text(Name, Seed, Nodes, Violation)).
 
 node_count(Name, _Seed) when Name =:= session_faults; Name =:= session_lanes;
-                                   Name =:= session_silence; Name =:= session_lives ->
+                                   Name =:= session_silence; Name =:= session_stopped;
+                                   Name =:= session_lives ->
     ?SESSION_NODES;
 node_count(_Name, Seed) -> ?NODES_MIN + Seed rem (?NODES_MAX - ?NODES_MIN + 1).
 

@@ -30,7 +30,7 @@ names() ->
     [static_churn, static_costs, static_restarts, router_restarts, groups_churn, group_changes,
      mesh_churn, mesh_leave, mesh_split, swim_churn, swim_leave, swim_split,
      clients_churn, clients_loss, peers_churn, peers_leave, peers_split, peers_near,
-     session_faults, session_lanes, session_silence, session_lives
+     session_faults, session_lanes, session_silence, session_stopped, session_lives
      | weft_sim_registry_scenario:names() ++ weft_sim_names_scenario:names()].
 
 %% @doc One line about a scenario.
@@ -56,6 +56,7 @@ describe(peers_near) -> "as peers_churn, with neighbours exchanged for nearer on
 describe(session_faults) -> "a session over gateways that crash, pause and lose lanes";
 describe(session_lanes) -> "a session over one link, the lanes of which are lost and found";
 describe(session_silence) -> "a session that says nothing for an hour, over paths that break";
+describe(session_stopped) -> "a session with a node whose kernel stops while its links go on";
 describe(session_lives) -> "sessions between nodes that crash and start again";
 describe(Names) when Names =:= names_churn; Names =:= names_split ->
     weft_sim_registry_scenario:describe(Names);
@@ -143,7 +144,8 @@ build(peers_split, Nodes) ->
 build(peers_near, Nodes) ->
     near(build(peers_churn, Nodes));
 build(Name, Nodes) when Name =:= session_faults; Name =:= session_lanes;
-                        Name =:= session_silence; Name =:= session_lives ->
+                        Name =:= session_silence; Name =:= session_stopped;
+                        Name =:= session_lives ->
     weft_sim_session_scenario:build(Name, Nodes);
 build(Names, Nodes) when Names =:= names_churn; Names =:= names_split ->
     Mesh = build(weft_sim_registry_scenario:mesh(Names), Nodes),

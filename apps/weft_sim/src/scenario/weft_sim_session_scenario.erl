@@ -10,6 +10,9 @@
 %% In the scenario of restarts the ends crash and start again, too, each some times. The other end
 %% hears news of it from other nodes, at times, and at times late.
 %%
+%% In the scenario of a stopped kernel one end has nothing to say and sends no ticks any more, while
+%% its links go on. The other end sends small messages, which are acknowledged.
+%%
 %% In the scenario of silence little is said in the first seconds and then nothing for an hour, in
 %% which paths break as often as each two seconds, or rarely.
 -module(weft_sim_session_scenario).
@@ -28,6 +31,10 @@
 -define(CUT_MS, 2000).
 -define(SILENCE_MS, 3600000).
 -define(SILENCE_BEGINS_MS, 3000).
+%% Paths that broke before the kernel stops are whole again, so that nothing but ticks could show
+%% that it runs; and then comes net_ticktime, 60 s, with a quarter of it.
+-define(STOPS_MS, 15000).
+-define(NOTICED_MS, 80000).
 -define(MIB, 1048576).
 %% A sender's share of the fair queue, and a message of eight fragments beyond it.
 -define(SENDER_BYTES, 1572864).
@@ -40,16 +47,29 @@
 
 %% @doc `session_faults': over gateways that crash, pause and lose lanes, beside a link that comes
 %% and goes. `session_lanes': one link whose lanes fail. `session_silence': as the former, but with
-%% nothing to send. `session_lives': over gateways, a link, or both; and the ends crash. (The name
-%% of a scenario is a part of its seeds.)
--spec build(session_faults | session_lanes | session_silence | session_lives, Nodes :: [node()]) ->
-          weft_sim_scenario:scenario().
+%% nothing to send. `session_stopped': the kernel of one end stops. `session_lives': over gateways,
+%% a link, or both; and the ends crash. (The name of a scenario is a part of its seeds.)
+-spec build(session_faults | session_lanes | session_silence | session_stopped | session_lives,
+            Nodes :: [node()]) -> weft_sim_scenario:scenario().
 build(session_faults, Nodes) ->
     scenario(over_gateways(Nodes), busy());
 build(session_lanes, Nodes) ->
     scenario(beside(Nodes), busy());
 build(session_silence, Nodes) ->
     scenario(over_gateways(Nodes), silent());
+build(session_stopped, [Source, Target | _] = Nodes) ->
+    Traffic = (traffic())#{senders => [{1, small}], classes => #{}, resume_timeout_ms => auto,
+                           until_ms => ?STOPS_MS + ?NOTICED_MS, ordered_until_ms => 0},
+    #{world := World} = Scenario =
+        scenario(between(pick([gateways, link]), Nodes),
+                 #{traffic => Traffic, faults => pick([0, 5]), safety_ms => ?SAFETY_MS}),
+    Machines = map_get(machines, World),
+    Scenario#{lasting := [{?STOPS_MS - ?SAFETY_MS, {notice, Target, session, kernel_stops}}],
+              world := World#{machines := fun(Node) when Node =:= Target -> silent(Machines(Node));
+                                             (Node) -> Machines(Node)
+                                          end,
+                              checkers := [{weft_sim_stopped_checker, #{living => Source}}]},
+              settle_ms := ?STOPS_MS - ?SAFETY_MS + ?NOTICED_MS};
 build(session_lives, [Source, Target | _] = Nodes) ->
     #{steps := Steps} = Scenario = scenario(between(pick([gateways, gateways, link]), Nodes),
                                             (busy())#{faults => pick([0, 5, ?FAULTS])}),
@@ -70,6 +90,12 @@ over_gateways([Source, Target | Gateways]) ->
 
 busy() ->
     #{traffic => traffic(), faults => ?FAULTS, safety_ms => ?SAFETY_MS}.
+
+silent(Machines) ->
+    [case Machine of
+         {session, Core, Options} -> {session, Core, Options#{senders := []}};
+         _ -> Machine
+     end || Machine <- Machines].
 
 silent() ->
     Traffic = (traffic())#{senders => pick([[], [{1, small}]]), classes => #{},

@@ -33,6 +33,8 @@
                known = #{sessions => #{}, timed_out => []} :: weft_sim_switches:known(),
                %% Attempts of this node that came to nothing.
                given_up = [] :: [id()],
+               %% Or it stands still: no ticks, and nothing is accepted.
+               kernel = runs :: runs | stopped,
                %% Incarnations of the peer that are over, as this node has heard.
                dead = [] :: [non_neg_integer()],
                rand :: rand:state()}).
@@ -51,7 +53,8 @@ init(Self, #{role := Role, peer := Peer, lanes := Lanes} = Options) ->
      [{after_ms, 1, connect} || Role =:= source]}.
 
 %% @doc See `weft_core'. The notice {died, Incarnation} tells that an incarnation of the peer is
-%% over; at the notice `disconnect' the kernel ends the connection, and makes no other one.
+%% over; at the notice `disconnect' the kernel ends the connection, and makes no other one. After
+%% `kernel_stops' what the kernel does stands still; links go on.
 -spec handle(weft_core:event(), integer(), #node{}) -> {#node{}, weft_core:effects()}.
 handle({message, Lane, lane_up}, NowMs, #node{switches = Switches} = Node) ->
     switched(weft_sim_switches:lane_up(Lane, Switches), NowMs, Node);
@@ -65,6 +68,10 @@ handle({message, Lane, {sent, Bytes}}, NowMs, #node{switches = Switches0} = Node
          Node#node{switches = Switches});
 handle({timer, connect}, NowMs, #node{role = source, current = undefined} = Node) ->
     connect(NowMs, Node);
+handle({timer, {accept, _Circuit}}, _NowMs, #node{kernel = stopped} = Node) ->
+    {Node, []};
+handle({timer, {session, _Id, tick}}, _NowMs, #node{kernel = stopped} = Node) ->
+    {Node, []};
 handle({timer, {accept, Circuit}}, NowMs, Node) ->
     accept(Circuit, NowMs, Node);
 handle({timer, {session, Id, Timer}}, NowMs, Node) ->
@@ -74,6 +81,8 @@ handle({notice, {died, Incarnation}}, NowMs, #node{dead = Dead} = Node) ->
          Node#node{dead = [Incarnation | Dead]});
 handle({notice, disconnect}, NowMs, #node{current = Id} = Node) when Id =/= undefined ->
     over(disconnect, Id, NowMs, Node#node{current = undefined});
+handle({notice, kernel_stops}, _NowMs, Node) ->
+    {Node#node{kernel = stopped}, []};
 handle(_Other, _NowMs, Node) ->
     {Node, []}.
 

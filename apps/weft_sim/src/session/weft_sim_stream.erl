@@ -3,15 +3,15 @@
 %% simulated lanes. The counterpart of `weft_stream'.
 %%
 %% With it are the other half of the session (`weft_inbound_core', what `weft_input' does with it)
-%% and the kernel's ticker (`weft_sim_ticker'), which looks at what `weft_session_counters' counts.
+%% and the kernel's ticker (`weft_sim_ticker'), which looks at what `weft_session_counts' says.
 %% While the stream is at rest its ticks are written where it has said, without asking it again.
 %% The links of its node (`weft_sim_switches') are lent to it for each event. The end that begins
 %% takes the link to its peer if that is up, else any other one. Time is that of the world, in
 %% milliseconds.
 %%
 %% News of the peer's end comes again and again: of the incarnation before the present one, or of
-%% the present one while there is a path. None may be believed. News that is true comes from the
-%% scenario.
+%% the present one while there is a path. So do acknowledgements of what was never sent, as of an
+%% earlier session. None may be believed. News that is true comes from the scenario.
 -module(weft_sim_stream).
 
 -export([initiator/4, acceptor/6, lend/2, links/1, connect/2, handle/3, died/3, sent/2, room/1,
@@ -23,6 +23,8 @@
 -define(NET_TICKTIME_MS, 60000).
 -define(HOPS, 8).
 -define(NEWS_EVERY_MS, 1000).
+%% No session here has so many payloads.
+-define(NEVER_SENT, (1 bsl 40)).
 
 -record(stream, {core :: weft_stream_core:state(),
                  id :: weft_sessions:id(),
@@ -40,8 +42,7 @@
                  dead :: [non_neg_integer()],
                  rand :: rand:state(),
                  ticker = weft_sim_ticker:new() :: weft_sim_ticker:ticker(),
-                 %% Where ticks go while nothing more was written than that.
-                 rest = none :: none | {[weft_stream_core:effect()], Written :: non_neg_integer()},
+                 rest = none :: none | weft_stream_core:rest(),
                  %% Packets that the peer must have sent, and those that it must come to read.
                  read = 0 :: non_neg_integer(),
                  written = 0 :: non_neg_integer(),
@@ -123,51 +124,50 @@ control({timer, Timer}, NowMs, Stream) ->
     event(Timer, NowMs, Stream);
 control({told, {weft_ack, Sequence}}, NowMs, #stream{core = Core0} = Stream) ->
     {Core, Effects} = weft_stream_core:acked(Sequence, 1000 * NowMs, Core0),
-    carry_out(Effects, NowMs, Stream#stream{core = Core}, []);
+    carry_out(Effects, NowMs, count(acknowledgement_in, Stream#stream{core = Core}), []);
 control({told, {weft_path, closed, Link, Label, Reason}}, NowMs, Stream) ->
     closed(Link, Label, Reason, NowMs, Stream);
 control({told, Message}, NowMs, Stream) ->
     event(erlang:delete_element(1, Message), NowMs, Stream);
 control({input, Lane, {tick, Label}}, _NowMs, #stream{in = In0} = Stream0) ->
     {IsNew, In} = weft_inbound_core:ticked(In0),
-    Stream = heard(Stream0#stream{in = In}),
+    Stream = count(packet_in, Stream0#stream{in = In}),
     case IsNew of
         true -> write(Lane, weft_wire:ack(Label, received(Stream)), Stream);
         false -> {Stream, []}
     end;
 control({input, Lane, {data, Label, Sequence, Kind, Payload}}, NowMs, Stream) ->
-    data(Lane, Label, {Sequence, Kind, Payload}, NowMs, heard(Stream)).
+    data(Lane, Label, {Sequence, Kind, Payload}, NowMs, count(packet_in, Stream)).
 
 %% Two looks at one moment would see the same at both ends: they come a bit late, as timers do.
-look(NowMs, #stream{ticker = Ticker0, written = Written, rand = Rand0} = Stream0) ->
+look(NowMs, #stream{ticker = Ticker0, rand = Rand0} = Stream0) ->
     {LateMs, Rand} = rand:uniform_s(20, Rand0),
-    #stream{read = Read} =
-        Stream = case Stream0#stream.is_kept_alive of
-                     true -> heard(Stream0#stream{rand = Rand});
-                     false -> Stream0#stream{rand = Rand}
-                 end,
+    #stream{read = Read, written = Written} =
+        Stream = count(case Stream0#stream.is_kept_alive of
+                           true -> asked_while_kept_alive;
+                           false -> asked
+                       end, Stream0#stream{rand = Rand}),
     Later = {after_ms, weft_sim_ticker:interval_ms() + LateMs, tick},
     case weft_sim_ticker:look(Read, Written, Ticker0) of
         {tick, Ticker} ->
-            tick(NowMs, Stream#stream{ticker = Ticker, written = Written + 1}, Later);
+            tick(NowMs, Stream#stream{ticker = Ticker}, Later);
         {rest, Ticker} ->
             {Stream#stream{ticker = Ticker}, [Later]};
         not_responding ->
             {heard_news(not_responding, Stream), []}
     end.
 
-%% As `weft_session:tick/2'.
-tick(NowMs, #stream{rest = {Tick, Before}, written = Written} = Stream, Later)
-  when Written =:= Before + 1 ->
-    carry_out(Tick, NowMs, Stream#stream{rest = {Tick, Written}}, [Later]);
-tick(NowMs, #stream{core = Core0, written = Written} = Stream, Later) ->
-    Tick = weft_stream_core:tick(Core0),
-    Core = weft_stream_core:spare(Core0),
-    Rest = case weft_stream_core:is_at_rest(Core) of
-               true -> {Tick, Written};
-               false -> none
-           end,
-    carry_out(Tick, NowMs, Stream#stream{core = Core, rest = Rest}, [Later]).
+tick(NowMs, #stream{core = Core0, rest = Rest0, written = Before} = Stream0, Later) ->
+    #stream{written = Written} = Stream = count(packet_out, Stream0),
+    case weft_stream_core:tick_at_rest(Before, Rest0) of
+        in_use ->
+            Core = weft_stream_core:spare(Core0),
+            carry_out(weft_stream_core:tick(Core0), NowMs,
+                      Stream#stream{core = Core, rest = weft_stream_core:rest(Written, Core)},
+                      [Later]);
+        Tick ->
+            carry_out([Tick], NowMs, Stream#stream{rest = setelement(3, Rest0, Written)}, [Later])
+    end.
 
 false_news(NowMs, #stream{rand = Rand0, core = Core, peer = Peer} = Stream0) ->
     {LaterMs, Rand} = rand:uniform_s(?NEWS_EVERY_MS, Rand0),
@@ -177,7 +177,8 @@ false_news(NowMs, #stream{rand = Rand0, core = Core, peer = Peer} = Stream0) ->
                             {Present, []} -> event({died, Peer, Present - 1}, NowMs, Stream1);
                             {Present, _} -> event({died, Peer, Present}, NowMs, Stream1)
                         end,
-    {Stream, [{after_ms, LaterMs, news} | Effects]}.
+    {Acked, More} = control({told, {weft_ack, ?NEVER_SENT}}, NowMs, Stream),
+    {Acked, [{after_ms, LaterMs, news} | Effects ++ More]}.
 
 %% @doc That incarnation of the peer is over, and that is true.
 -spec died(non_neg_integer(), NowMs :: integer(), stream()) ->
@@ -187,7 +188,12 @@ died(Incarnation, NowMs, #stream{peer = Peer, dead = Dead} = Stream0) ->
                               Stream0#stream{dead = [Incarnation | Dead]}),
     answer(Stream, Effects).
 
-heard(#stream{read = Read} = Stream) -> Stream#stream{read = Read + 1}.
+count(Event, #stream{read = Read, written = Written} = Stream) ->
+    case weft_session_counts:as(Event) of
+        read -> Stream#stream{read = Read + 1};
+        written -> Stream#stream{written = Written + 1};
+        nothing -> Stream
+    end.
 
 %% --- what the core wants done -----------------------------------------------------------------
 
@@ -240,7 +246,7 @@ effect({tick, Lanes, Label}, _NowMs, Stream0) ->
 effect({incarnation, Lane, Label}, _NowMs, #stream{incarnation = Incarnation} = Stream) ->
     write(Lane, weft_wire:incarnation(Label, Incarnation), Stream);
 effect(heard, _NowMs, Stream) ->
-    {heard(Stream), []};
+    {count(path_in, Stream), []};
 effect({count, _Name}, _NowMs, Stream) ->
     {Stream, []};
 effect({keep_alive, IsOn}, _NowMs, Stream) ->
@@ -341,11 +347,9 @@ push(Order, Payload, Bytes, NowMs, #stream{core = Core, kept_max = Max} = Stream
 
 written({kept, Core}, Stream) ->
     {[], Stream#stream{core = Core}};
-written({write, Lane, Label, {Sequence, Kind, Payload, Bytes}, Core},
-        #stream{written = Written} = Stream0) ->
+written({write, Lane, Label, {Sequence, Kind, Payload, Bytes}, Core}, Stream0) ->
     {#stream{switches = Switches} = Stream, Sent} =
-        write(Lane, weft_wire:data(Label, Sequence, Kind, Payload),
-              Stream0#stream{written = Written + 1}),
+        write(Lane, weft_wire:data(Label, Sequence, Kind, Payload), count(packet_out, Stream0)),
     Outcome = case weft_sim_switches:is_full(Lane, Switches) of true -> busy; false -> free end,
     {Sent, Stream#stream{core = weft_stream_core:sent(Lane, Bytes, Outcome, Core)}}.
 

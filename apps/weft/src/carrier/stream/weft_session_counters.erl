@@ -2,24 +2,18 @@
 %% @doc Counters of one session, shared by the process that sends, the one that receives and the
 %% ticker of the kernel. Any process may read them.
 %%
-%% The ticker (`dist_util') is a peer of the session. Four times in net_ticktime it asks what was
-%% read and written (`getstat/1'). It sends a tick when nothing was written since it last asked, and
-%% ends the connection when nothing was read for a whole net_ticktime. So whatever one end counts as
-%% written, the other end must count as read when it comes, or silence would look like death:
-%%
-%%   written   payloads, first sent and repeated; and every tick, also one that finds no path
-%%             (the ticker takes it for sent, and would let the next one out otherwise)
-%%   read      payloads and ticks; and that the peer has opened or accepted a path
-%%
-%% An accept is read but not written: it makes no tick superfluous. An acknowledgement is neither:
-%% the link of a node whose ticker has stopped still acknowledges (docs/decisions/0020).
+%% The ticker (`dist_util') asks what was read and written (`getstat/1'). `weft_session_counts' says
+%% what counts as one or the other.
 %%
 %% They also know by way of which neighbour the stream goes, to count how often that changes.
 -module(weft_session_counters).
 
--export([new/0, packet_in/2, heard/1, packet_out/2, written/1, set_received/2, received/1,
-         keep_alive/2, by_way_of/2, getstat/1, read/1]).
+-export([new/0, packet_in/2, heard/1, acknowledged/1, packet_out/2, written/1, set_received/2,
+         received/1, keep_alive/2, by_way_of/2, getstat/1, read/1]).
 -export_type([counters/0]).
+
+%% On the way of each message: not calls.
+-compile({inline, [count/2]}).
 
 -opaque counters() :: counters:counters_ref().
 
@@ -40,18 +34,29 @@ new() -> counters:new(?SLOTS, [write_concurrency]).
 -spec packet_in(counters(), non_neg_integer()) -> ok.
 packet_in(Counters, Bytes) ->
     weft_counters:add(packets_in, 1, bytes_in, Bytes),
-    counters:add(Counters, ?PACKETS_IN, 1),
+    count(packet_in, Counters),
     counters:add(Counters, ?BYTES_IN, Bytes).
 
-%% @doc The peer has sent a packet that is no payload and no tick: it is alive.
+%% @doc The peer has opened or accepted a path: it is alive.
 -spec heard(counters()) -> ok.
-heard(Counters) -> counters:add(Counters, ?PACKETS_IN, 1).
+heard(Counters) -> count(path_in, Counters).
+
+%% @doc The link of the peer has acknowledged something.
+-spec acknowledged(counters()) -> ok.
+acknowledged(Counters) -> count(acknowledgement_in, Counters).
 
 -spec packet_out(counters(), non_neg_integer()) -> ok.
 packet_out(Counters, Bytes) ->
     weft_counters:add(packets_out, 1, bytes_out, Bytes),
-    counters:add(Counters, ?PACKETS_OUT, 1),
+    count(packet_out, Counters),
     counters:add(Counters, ?BYTES_OUT, Bytes).
+
+count(Event, Counters) ->
+    case weft_session_counts:as(Event) of
+        read -> counters:add(Counters, ?PACKETS_IN, 1);
+        written -> counters:add(Counters, ?PACKETS_OUT, 1);
+        nothing -> ok
+    end.
 
 %% @doc How many packets were written.
 -spec written(counters()) -> non_neg_integer().
@@ -93,10 +98,10 @@ has_all(Counters) -> map_get(size, counters:info(Counters)) >= ?SLOTS.
 %% @doc What the ticker asks: {ok, Read, Written, Pending}.
 -spec getstat(counters()) -> {ok, non_neg_integer(), non_neg_integer(), 0}.
 getstat(Counters) ->
-    case counters:get(Counters, ?KEPT_ALIVE) of
-        0 -> ok;
-        _ -> heard(Counters)
-    end,
+    count(case counters:get(Counters, ?KEPT_ALIVE) of
+              0 -> asked;
+              _ -> asked_while_kept_alive
+          end, Counters),
     {ok, counters:get(Counters, ?PACKETS_IN), counters:get(Counters, ?PACKETS_OUT), 0}.
 
 -spec read(counters()) -> #{atom() => non_neg_integer()}.

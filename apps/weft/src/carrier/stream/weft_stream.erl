@@ -101,9 +101,8 @@ timed_out(#stream{core = Core, id = Id}) ->
 
 %% @doc What a message to the owner means for the stream; `unknown' if nothing.
 -spec handle(term(), stream()) -> {outcome(), stream()} | unknown.
-%% Not counted for the ticker: an acknowledgement is an answer of the peer's link, and does not show
-%% that the peer's own ticker runs (`weft_session_counters').
-handle({weft_ack, Sequence}, #stream{core = Core0} = Stream) ->
+handle({weft_ack, Sequence}, #stream{core = Core0, counters = Counters} = Stream) ->
+    weft_session_counters:acknowledged(Counters),
     {Core, Effects} = weft_stream_core:acked(Sequence, now_us(), Core0),
     {ok, carry_out(Effects, Stream#stream{core = Core})};
 handle({weft_lane, ready, Socket}, Stream) ->
@@ -320,11 +319,11 @@ spare(#stream{core = Core} = Stream) -> Stream#stream{core = weft_stream_core:sp
 %% (`tick_at_rest/2'), until something happens to it or it sends something.
 -spec rest(stream()) -> IsAtRest :: boolean().
 rest(#stream{core = Core, counters = Counters}) ->
-    case weft_stream_core:is_at_rest(Core) andalso weft_stream_core:tick(Core) of
-        false ->
+    case weft_stream_core:rest(weft_session_counters:written(Counters), Core) of
+        none ->
             false;
-        [{tick, [Lane], Label}] ->
-            ok = weft_sessions:rest({Lane, Label}, weft_session_counters:written(Counters)),
+        {Lane, Label, Written} ->
+            ok = weft_sessions:rest({Lane, Label}, Written),
             true
     end.
 
@@ -333,13 +332,13 @@ rest(#stream{core = Core, counters = Counters}) ->
 -spec tick_at_rest(Owner :: pid(), weft_session_counters:counters()) -> IsAtRest :: boolean().
 tick_at_rest(Owner, Counters) ->
     Written = weft_session_counters:written(Counters),
-    case weft_sessions:at_rest(Owner) of
-        {Lane, Label, Written} ->
+    case weft_stream_core:tick_at_rest(Written, weft_sessions:at_rest(Owner)) of
+        {tick, [Lane], Label} ->
             weft_session_counters:packet_out(Counters, ?TICK_BYTES),
             ok = weft_sessions:ticked(Owner),
             _ = weft_lane:answer(Lane, weft_wire:tick(Label), ?TICK_BYTES),
             true;
-        _InUse ->
+        in_use ->
             false
     end.
 

@@ -21,9 +21,9 @@
 
 -export([initiator/2, acceptor/4, connect/2, close/1, handle/3, acked/3, lane_ready/2,
          say_accepted/1, room/1, room/2, can_send/1, to_flush/1, window_bytes/1, push/5, flush/2,
-         sent/4, lanes/1, tick/1, spare/1, is_at_rest/1, incarnation/1, last_break/1, info/1,
-         code_change/1]).
--export_type([state/0, path/0, event/0, effect/0, outcome/0, write/0]).
+         sent/4, lanes/1, tick/1, spare/1, rest/2, tick_at_rest/2, incarnation/1, last_break/1,
+         info/1, code_change/1]).
+-export_type([state/0, path/0, event/0, effect/0, outcome/0, write/0, rest/0]).
 -compile({inline, [push_whole/5]}). % on the way of each message
 
 %% The window never shrinks below this, except while the round trip is measured.
@@ -57,6 +57,9 @@
 
 %% The payload to write now, or none: it was kept and will be written by `flush/2'.
 -type write() :: {write, lane(), label(), weft_outbound_core:item(), state()} | {kept, state()}.
+
+%% Of a stream that has written so many packets, with the ticks since then.
+-type rest() :: {lane(), label(), Written :: non_neg_integer()}.
 
 -record(path, {link :: link(), label :: label(),
                lanes :: weft_lane_turns:turns(lane())}).
@@ -248,8 +251,18 @@ spare(#stream{path = #path{lanes = Lanes} = Path} = Stream) ->
 spare(Stream) ->
     Stream.
 
-%% @doc Does nothing wait? Ticks need not come from here then, until the next event or payload.
--spec is_at_rest(state()) -> boolean().
+%% @doc Where ticks are to be written without asking the stream, if nothing waits: until the next
+%% event, or until more is written than the packets until now and those ticks.
+-spec rest(Written :: non_neg_integer(), state()) -> rest() | none.
+rest(Written, Stream) ->
+    case is_at_rest(Stream) of
+        true ->
+            [{tick, [Lane], Label}] = tick(Stream),
+            {Lane, Label, Written};
+        false ->
+            none
+    end.
+
 is_at_rest(#stream{path = #path{lanes = Lanes}, resend = [], rest = none, out = Out}) ->
     weft_outbound_core:is_acked(Out) andalso weft_lane_turns:is_spared(Lanes);
 is_at_rest(_Stream) -> false.
@@ -356,6 +369,12 @@ acked(Sequence, NowUs, #stream{out = Out0, path = Path} = Stream) ->
 -spec tick(state()) -> [effect()].
 tick(#stream{path = #path{label = Label} = Path}) -> [{tick, [first(Path)], Label}];
 tick(_Stream) -> [].
+
+%% @doc A tick of the kernel's ticker for a stream that was at rest (`rest/2').
+-spec tick_at_rest(Written :: non_neg_integer(), rest() | none) ->
+          {tick, [lane()], label()} | in_use.
+tick_at_rest(Written, {Lane, Label, Written}) -> {tick, [Lane], Label};
+tick_at_rest(_Written, _RestOrNone) -> in_use.
 
 %% --- what others see --------------------------------------------------------------------------
 
