@@ -8,8 +8,9 @@
 %% arrives is only checked.
 %%
 %% The handshake of the distribution is one packet each way: the end that begins says which
-%% incarnation of its node it is, the other one answers the same. From then on senders send. An
-%% attempt that takes too long is given up, as by the kernel's timer.
+%% incarnation of its node it is, the other one answers the same. From then on senders send, and the
+%% VM takes what comes, at the end that was reached a bit later: so the first frames may come before
+%% that. An attempt that takes too long is given up, as by the kernel's timer.
 -module(weft_sim_session).
 
 -export([begin_to/4, accept/5, event/4, died/4, lane_ready/3, peer_incarnation/1, info/1]).
@@ -20,6 +21,9 @@
 -define(FETCH_BYTES, 2097152).
 -define(PROGRESS_WINDOWS, 16).
 -define(SETUP_MS, 7000).
+%% How long the kernel takes to tell the VM of a connection that is up.
+-define(SOURCE_CONNECTS_MS, 1).
+-define(TARGET_CONNECTS_MS, 30).
 
 -record(session, {id :: weft_sessions:id(),
                   role :: source | target,
@@ -72,6 +76,10 @@ new(Id, Role, Stream, #{queue_bytes := QueueBytes, senders := Kinds, classes := 
 event({timer, run}, NowMs, #session{senders = Senders, until_ms = UntilMs} = Session, Switches) ->
     done([], NowMs, lent(Switches, Session#session{senders = weft_sim_senders:run(NowMs, Senders)}),
          [{after_ms, ?RUN_EVERY_MS, run} || NowMs =< UntilMs]);
+event({timer, connected}, NowMs, Session, Switches) ->
+    #session{stream = Lent} = lent(Switches, Session),
+    {News, Stream, Effects} = weft_sim_stream:connected(Lent),
+    done(News, NowMs, Session#session{stream = Stream}, [{after_ms, 0, run} | Effects]);
 event({timer, setup}, _NowMs, #session{peer_incarnation = undefined} = Session, Switches) ->
     {[{over, setup_timeout}], Session, Switches, []};
 event({timer, setup}, _NowMs, Session, Switches) ->
@@ -127,9 +135,11 @@ heard(not_responding, _NowMs, Session) ->
     {[{over, not_responding}], Session, []};
 heard({handshake, <<Incarnation:64>>}, NowMs, #session{role = target} = Session) ->
     {Answered, Effects} = shake(NowMs, Session),
-    {[up], Answered#session{peer_incarnation = Incarnation}, [{after_ms, 1, run} | Effects]};
+    {[up], Answered#session{peer_incarnation = Incarnation},
+     [{after_ms, ?TARGET_CONNECTS_MS, connected} | Effects]};
 heard({handshake, <<Incarnation:64>>}, _NowMs, #session{role = source} = Session) ->
-    {[up], Session#session{peer_incarnation = Incarnation}, [{after_ms, 1, run}]};
+    {[up], Session#session{peer_incarnation = Incarnation},
+     [{after_ms, ?SOURCE_CONNECTS_MS, connected}]};
 heard({frames, Payload}, NowMs, #session{receipts = Receipts0} = Session) ->
     {Wrong, Receipts} = weft_sim_receipts:arrived(Payload, NowMs, Receipts0),
     {[{disorder, What} || What <- Wrong], Session#session{receipts = Receipts}, []}.

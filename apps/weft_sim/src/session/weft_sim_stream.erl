@@ -2,7 +2,7 @@
 %% @doc A stream in the simulator: the carrier's own `weft_stream_core', carried out on paths of
 %% simulated lanes. The counterpart of `weft_stream'.
 %%
-%% With it are the other half of the session (`weft_inbound_core', what `weft_input' does with it)
+%% With it are the other half of the session (the carrier's own `weft_input_core')
 %% and the kernel's ticker (`weft_sim_ticker'), which looks at what `weft_session_counts' says.
 %% While the stream is at rest its ticks are written where it has said, without asking it again.
 %% The links of its node (`weft_sim_switches') are lent to it for each event. The end that begins
@@ -14,11 +14,10 @@
 %% earlier session. None may be believed. News that is true comes from the scenario.
 -module(weft_sim_stream).
 
--export([initiator/4, acceptor/6, lend/2, links/1, connect/2, handle/3, died/3, sent/2, room/1,
-         window_bytes/1, flush/2, push/5, info/1]).
+-export([initiator/4, acceptor/6, lend/2, links/1, connect/2, connected/1, handle/3, died/3, sent/2,
+         room/1, window_bytes/1, flush/2, push/5, info/1]).
 -export_type([stream/0, news/0]).
 
--define(PACKET_BYTES_MAX, 16777216).
 %% For net_ticktime as it is by default.
 -define(NET_TICKTIME_MS, 60000).
 -define(HOPS, 8).
@@ -35,7 +34,7 @@
                  switches :: weft_sim_switches:switches(),
                  %% The link that delivers input, if there is one to the peer.
                  host :: node() | own_process,
-                 in :: weft_inbound_core:state(),
+                 input :: weft_input_core:input(),
                  %% What came in order, and what became of the stream; newest first.
                  news = [] :: [news()],
                  %% Incarnations of the peer that are known to be over.
@@ -86,7 +85,7 @@ new(Id, Core, #{self := Self, peer := Peer, host := Host, dead := Dead,
     #stream{core = Core, id = Id, own = atom_to_binary(Self), peer = Peer, host = Host, rand = Rand,
             resume_timeout_ms = maps:get(resume_timeout_ms, Options, auto), dead = Dead,
             incarnation = maps:get(incarnation, Options, 0), switches = Switches,
-            in = weft_inbound_core:new(4 * Max + ?PACKET_BYTES_MAX)}.
+            input = weft_input_core:new(Id, none, Max)}.
 
 timers() ->
     [{after_ms, weft_sim_ticker:interval_ms(), tick}, {after_ms, ?NEWS_EVERY_MS, news}].
@@ -129,13 +128,9 @@ control({told, {weft_path, closed, Link, Label, Reason}}, NowMs, Stream) ->
     closed(Link, Label, Reason, NowMs, Stream);
 control({told, Message}, NowMs, Stream) ->
     event(erlang:delete_element(1, Message), NowMs, Stream);
-control({input, Lane, {tick, Label}}, _NowMs, #stream{in = In0} = Stream0) ->
-    {IsNew, In} = weft_inbound_core:ticked(In0),
-    Stream = count(packet_in, Stream0#stream{in = In}),
-    case IsNew of
-        true -> write(Lane, weft_wire:ack(Label, received(Stream)), Stream);
-        false -> {Stream, []}
-    end;
+control({input, Lane, {tick, Label}}, _NowMs, #stream{input = Input0} = Stream) ->
+    {IsToAnswer, Input} = weft_input_core:tick(Input0),
+    acknowledge(IsToAnswer, Lane, Label, count(packet_in, Stream#stream{input = Input}));
 control({input, Lane, {data, Label, Sequence, Kind, Payload}}, NowMs, Stream) ->
     data(Lane, Label, {Sequence, Kind, Payload}, NowMs, count(packet_in, Stream)).
 
@@ -274,7 +269,7 @@ find_link(#stream{peer = Peer, switches = Switches, host = Host, rand = Rand0} =
              end, Stream}
     end.
 
-received(#stream{in = In}) -> weft_inbound_core:received(In).
+received(#stream{input = Input}) -> weft_input_core:received(Input).
 
 write(Lane, Packet, #stream{switches = Switches0} = Stream) ->
     {Sent, Switches} = weft_sim_switches:write(Lane, Packet, Switches0),
@@ -296,20 +291,32 @@ results([{told, Id, Message} | Results], NowMs, #stream{id = Id} = Stream0, Done
     {Stream, Effects} = control({told, Message}, NowMs, Stream0),
     results(Results, NowMs, Stream, lists:reverse(Effects, Done)).
 
-%% Acknowledged on the lane it came by.
 data(Lane, Label, {Sequence, Kind, Payload}, NowMs,
-     #stream{in = In0, overflows = Overflows, news = News} = Stream0) ->
-    case weft_inbound_core:accept(Sequence, Kind, Payload, In0) of
-        {Deliveries, Ack, In} ->
-            Stream = Stream0#stream{in = In, news = lists:reverse(Deliveries, News)},
-            case Ack of
-                true -> write(Lane, weft_wire:ack(Label, received(Stream)), Stream);
-                false -> {Stream, []}
-            end;
+     #stream{input = Input0, overflows = Overflows, news = News} = Stream) ->
+    case weft_input_core:data(Sequence, Kind, Payload, Lane, Label, Input0) of
+        {Deliveries, IsToAnswer, Input} ->
+            acknowledge(IsToAnswer, Lane, Label,
+                        Stream#stream{input = Input, news = lists:reverse(Deliveries, News)});
         overflow ->
             switched(fun(S) -> weft_sim_switches:overflow(Lane, Label, S) end, NowMs,
-                     Stream0#stream{overflows = Overflows + 1})
+                     Stream#stream{overflows = Overflows + 1})
     end.
+
+acknowledge(true, Lane, Label, Stream) ->
+    write(Lane, weft_wire:ack(Label, received(Stream)), Stream);
+acknowledge(false, _Lane, _Label, Stream) ->
+    {Stream, []}.
+
+%% @doc The VM takes what came for it, from now on.
+-spec connected(stream()) -> {[news()], stream(), weft_core:effects()}.
+connected(#stream{input = Input0, news = News} = Stream0) ->
+    {Frames, Unanswered, Input} = weft_input_core:connected(connected, Input0),
+    Connected = Stream0#stream{input = Input, news = lists:reverse(Frames, News)},
+    {Stream, Effects} = case Unanswered of
+                            {Lane, Label} -> acknowledge(true, Lane, Label, Connected);
+                            none -> {Connected, []}
+                        end,
+    answer(Stream, Effects).
 
 %% @doc Something has left that lane; the node has told the links.
 -spec sent(weft_sim_switches:lane(), stream()) -> stream().
