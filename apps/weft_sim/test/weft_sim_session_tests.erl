@@ -12,19 +12,45 @@
 %% --- frames and receipts ----------------------------------------------------------------------
 
 frames_have_the_senders_that_the_fair_queue_reads_test() ->
-    [First, Second, Third] = weft_sim_frames:fragments(7, 1, note, [note, note], 100),
+    [First, Second, Third] = weft_sim_frames:fragments(7, 1, [], note, [note, note], 100),
     ?assertEqual([{whole, 7}, {whole, last}, {whole, ordered},
                   {first, 1, 7}, {more, 1}, {final, 1}],
                  [weft_frame:read(Frame)
-                  || Frame <- [weft_sim_frames:whole(7, note, 100), weft_sim_frames:last(note),
+                  || Frame <- [weft_sim_frames:whole(7, [], note, 100), weft_sim_frames:last(note),
                                weft_sim_frames:ordered(note), First, Second, Third]]).
 
 notes_come_out_in_order_test() ->
-    Frames = [weft_sim_frames:whole(7, one, 100), weft_sim_frames:last(two),
+    Frames = [weft_sim_frames:whole(7, [], one, 100), weft_sim_frames:last(two),
               weft_sim_frames:ordered(three)
-              | weft_sim_frames:fragments(1 bsl 40, 1, four, [five, six], 100)],
+              | weft_sim_frames:fragments(1 bsl 40, 1, [], four, [five, six], 100)],
     Payload = iolist_to_binary([[<<(iolist_size(Frame)):32>>, Frame] || Frame <- Frames]),
-    ?assertEqual([one, two, three, four, five, six], weft_sim_frames:notes(Payload)).
+    ?assertEqual([{[], [], Note} || Note <- [one, two, three, four, five, six]],
+                 weft_sim_frames:read(Payload)).
+
+frames_refer_to_atoms_that_the_fair_queue_reads_test() ->
+    Define = [{300, <<"one">>, new}],
+    Frame = weft_sim_frames:whole(7, Define, note, 100),
+    [First | _] = weft_sim_frames:fragments(7, 1, [{300, <<"one">>, old}], note, [note], 100),
+    ?assertEqual([{true, {whole, 7}}, {false, {first, 1, 7}}],
+                 [{weft_atom_cache:defines(F), weft_frame:read(F)} || F <- [Frame, First]]),
+    Payload = iolist_to_binary([[<<(iolist_size(F)):32>>, F] || F <- [Frame, First]]),
+    ?assertEqual([{[{300, <<"one">>}], [{300, <<"one">>}], note},
+                  {[{300, old}], [{300, <<"one">>}], note}],
+                 weft_sim_frames:read(Payload)).
+
+an_atom_that_is_not_the_one_meant_is_found_test() ->
+    {[], One} = weft_sim_atoms:told([{7, <<"one">>}], [{7, <<"one">>}], #{}),
+    ?assertEqual({[{7, <<"two">>, <<"one">>}], One},
+                 weft_sim_atoms:told([{7, old}], [{7, <<"two">>}], One)),
+    ?assertEqual({[{8, <<"two">>, none}], One},
+                 weft_sim_atoms:told([{8, old}], [{8, <<"two">>}], One)).
+
+%% Of all lengths, with the flag for long texts, as the carrier writes headers anew.
+headers_are_read_as_others_read_them_test() ->
+    ?assertEqual({[{0, old}, {1, <<"a">>}, {511, old}, {700, <<"bc">>}], <<"rest">>},
+                 weft_sim_atoms:read(<<4, 16#80, 16#A1, 1, 0, 1, 1:16, "a", 255, 188, 2:16, "bc",
+                                       "rest">>)),
+    ?assertEqual({[{0, <<"a">>}], <<"rest">>}, weft_sim_atoms:read(<<1, 8, 0, 1, "a", "rest">>)).
 
 what_is_not_next_is_found_test() ->
     ?assertEqual([], wrong([{1, 1, 0, none}, {2, 1, 0, none}, {1, 2, 0, none}])),
@@ -61,7 +87,7 @@ wrong(Notes) ->
     Wrong.
 
 what_another_session_has_sent_is_found_test() ->
-    Frame = weft_sim_frames:whole(1, {earlier, 7, 1, 0, none}, 10),
+    Frame = weft_sim_frames:whole(1, [], {earlier, 7, 1, 0, none}, 10),
     ?assertMatch({[{7, 1, of_session, earlier}], _},
                  weft_sim_receipts:arrived(iolist_to_binary([<<(iolist_size(Frame)):32>>, Frame]),
                                            0, weft_sim_receipts:new(this, [], 0))).
@@ -78,7 +104,7 @@ what_waited_for_a_signal_that_holds_up_all_is_not_timed_test() ->
     ?assertEqual(30, weft_sim_receipts:slowest_ms(Receipts)).
 
 payload(Note) ->
-    Frame = weft_sim_frames:whole(1, erlang:insert_element(1, Note, this), 10),
+    Frame = weft_sim_frames:whole(1, [], erlang:insert_element(1, Note, this), 10),
     iolist_to_binary([<<(iolist_size(Frame)):32>>, Frame]).
 
 %% --- senders ----------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What arrives at the other end of a simulated session, held against what was promised: the
 %% frames of each sender (`weft_sim_senders') once and in the order sent, signals without sender
-%% after what they come after, nothing of another session; and how long messages of senders that are
-%% watched took.
+%% after what they come after, nothing of another session, and the atoms that were meant; and how
+%% long messages of senders that are watched took.
 -module(weft_sim_receipts).
 
 -export([new/3, arrived/3, counts/1, slowest_ms/1]).
@@ -10,6 +10,7 @@
 
 -record(receipts, {session :: term(),
                    counts = #{} :: #{term() => pos_integer()},
+                   atoms = #{} :: weft_sim_atoms:slots(),
                    watched :: [weft_frame:key()],
                    since_ms :: non_neg_integer(),
                    slowest_ms = 0 :: non_neg_integer()}).
@@ -24,10 +25,11 @@ new(Session, Watched, SinceMs) ->
 %% @doc A payload has been delivered. What is wrong with it, if anything.
 -spec arrived(Payload :: binary(), NowMs :: integer(), receipts()) -> {[term()], receipts()}.
 arrived(Payload, NowMs, Receipts0) ->
-    lists:foldl(fun(Note, {Wrong, Receipts}) ->
-                    {More, Next} = note(Note, NowMs, Receipts),
-                    {Wrong ++ More, Next}
-                end, {[], Receipts0}, weft_sim_frames:notes(Payload)).
+    lists:foldl(fun({Entries, Meant, Note}, {Wrong, #receipts{atoms = Atoms0} = Receipts}) ->
+                    {Unknown, Atoms} = weft_sim_atoms:told(Entries, Meant, Atoms0),
+                    {More, Next} = note(Note, NowMs, Receipts#receipts{atoms = Atoms}),
+                    {Wrong ++ [{atom, Atom, Note} || Atom <- Unknown] ++ More, Next}
+                end, {[], Receipts0}, weft_sim_frames:read(Payload)).
 
 note({Session, Key, Number, DueMs, Before}, NowMs,
      #receipts{session = Session, counts = Counts} = Receipts) ->

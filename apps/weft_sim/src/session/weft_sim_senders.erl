@@ -3,13 +3,15 @@
 %%
 %% Kinds of senders: `small' sends a small message every 20 ms, `flood' small ones without end,
 %% `bulk' large ones without end, in fragments. Beside them come signals without a known sender.
+%% Signals of a sender refer to atoms, some of which they define (`weft_sim_atoms').
+%%
 %% Like processes they send when they run: not while suspended by the fair queue, and none of them
 %% while the VM's queue is long, until it is half of that. Each frame has a note for the receiving
 %% end (`weft_sim_receipts'): {Session, Key, NumberOfTheFrameOfKey, DueMs, Before}. DueMs is when a
 %% small message should have been sent; Before tells what a signal without sender comes after.
 -module(weft_sim_senders).
 
--export([new/5, run/2, apply_effects/2, peek/1, out/1, vm_max/1, counts/1]).
+-export([new/5, run/2, apply_effects/2, out/1, vm_max/1, counts/1]).
 -export_type([senders/0, kind/0]).
 
 -define(SMALL_EVERY_MS, 20).
@@ -35,6 +37,7 @@
                   bytes_max = 0 :: non_neg_integer(),
                   %% Frames of each sender so far.
                   counts = #{} :: #{weft_frame:key() | ?UNKNOWN => pos_integer()},
+                  atoms = #{} :: weft_sim_atoms:slots(),
                   sequence = 1 :: pos_integer(),
                   rand :: rand:state()}).
 -opaque senders() :: #senders{}.
@@ -83,16 +86,18 @@ run_one(_NotDue, _NowMs, Senders) ->
     Senders.
 
 whole(Key, DueMs, Bytes, Senders0) ->
-    {Number, Senders} = count(Key, Senders0),
-    in(weft_sim_frames:whole(Key, note(Key, Number, DueMs, none, Senders), Bytes), Senders).
+    {Number, Senders1} = count(Key, Senders0),
+    {Atoms, Senders} = refer(Number, Senders1),
+    in(weft_sim_frames:whole(Key, Atoms, note(Key, Number, DueMs, none, Senders), Bytes), Senders).
 
 fragments(Key, 1, NowMs, Senders) ->
     whole(Key, NowMs, ?FRAGMENT_BYTES, Senders);
 fragments(Key, Count, NowMs, #senders{sequence = Sequence} = Senders0) ->
-    {Numbers, Senders} = lists:mapfoldl(fun(_, S) -> count(Key, S) end, Senders0,
-                                        lists:seq(1, Count)),
+    {Numbers, Senders1} = lists:mapfoldl(fun(_, S) -> count(Key, S) end, Senders0,
+                                         lists:seq(1, Count)),
+    {Atoms, Senders} = refer(hd(Numbers), Senders1),
     [First | More] = [note(Key, Number, NowMs, none, Senders) || Number <- Numbers],
-    Frames = weft_sim_frames:fragments(Key, Sequence, First, More, ?FRAGMENT_BYTES),
+    Frames = weft_sim_frames:fragments(Key, Sequence, Atoms, First, More, ?FRAGMENT_BYTES),
     lists:foldl(fun in/2, Senders#senders{sequence = Sequence + 1}, Frames).
 
 signal(Frame, How, NowMs, #senders{counts = Before} = Senders0) ->
@@ -101,6 +106,10 @@ signal(Frame, How, NowMs, #senders{counts = Before} = Senders0) ->
 
 note(Key, Number, DueMs, Before, #senders{session = Session}) ->
     {Session, Key, Number, DueMs, Before}.
+
+refer(Number, #senders{atoms = Before} = Senders) ->
+    {Atoms, Slots} = weft_sim_atoms:refer(Number, Before),
+    {Atoms, Senders#senders{atoms = Slots}}.
 
 count(Key, #senders{counts = Counts} = Senders) ->
     Number = maps:get(Key, Counts, 0) + 1,
@@ -117,14 +126,6 @@ in(Frame, #senders{queue = Queue, bytes = Bytes0, bytes_max = Max} = Senders) ->
     Bytes = Bytes0 + Size,
     Senders#senders{queue = queue:in({Size, Frame}, Queue), bytes = Bytes,
                     bytes_max = max(Max, Bytes), stopped = Bytes > ?VM_BYTES}.
-
-%% @doc The size of the next frame.
--spec peek(senders()) -> {ok, Size :: pos_integer()} | none.
-peek(#senders{queue = Queue}) ->
-    case queue:peek(Queue) of
-        {value, {Size, _}} -> {ok, Size};
-        empty -> none
-    end.
 
 %% @doc Takes the next frame, if there is one.
 -spec out(senders()) -> {Size :: pos_integer(), iodata(), senders()} | none.

@@ -2,9 +2,9 @@
 %% @doc One session in the simulator: the carrier's own fair queue, window and numbering together,
 %% between senders of the simulated VM and a stream (`weft_sim_stream').
 %%
-%% What `weft_session' and `weft_outlet' do, rule by rule as there: fetch from the VM (small frames
-%% unseen while nobody has a queue), queue fairly, suspend and resume senders, push while the
-%% window has room and a lane is not busy, repeat first. Here senders do not really run and what
+%% What `weft_session' and `weft_outlet' do: fetch from the VM (as `weft_fetch_core' says), queue
+%% fairly, suspend and resume senders, push while the window has room and a lane is not busy, repeat
+%% first. Here senders do not really run and what
 %% arrives is only checked.
 %%
 %% The handshake of the distribution is one packet each way: the end that begins says which
@@ -17,8 +17,7 @@
 -export_type([session/0, news/0]).
 
 -define(RUN_EVERY_MS, 10).
--define(FETCH_FRAMES, 500).
--define(FETCH_BYTES, 2097152).
+-define(GET, fun weft_sim_senders:out/1).
 -define(PROGRESS_WINDOWS, 16).
 -define(SETUP_MS, 7000).
 %% How long the kernel takes to tell the VM of a connection that is up.
@@ -171,13 +170,18 @@ fetch_and_send(NowMs, Session, Effects) ->
     end.
 
 %% Small frames that are alone do not pass the queue.
-at_once(NowMs, #session{stream = Stream0, fair = Fair, classes = Classes,
+at_once(NowMs, #session{stream = Stream0, fair = Fair0, classes = Classes,
                         senders = Senders0} = Session) ->
-    case map_size(Classes) =:= 0 andalso weft_sim_stream:room(Stream0) =:= all
-        andalso weft_fair_queue_core:is_idle(Fair) andalso join(Senders0, [], 0, 0) of
-        {Batch, Bytes, _, Senders} when Bytes > 0 ->
+    case weft_sim_stream:room(Stream0) =:= all
+        andalso weft_fetch_core:may_go_at_once(Classes, Fair0)
+        andalso weft_fetch_core:join(?GET, Senders0) of
+        {Next, Batch, Bytes, _, Senders} when Bytes > 0 ->
             {Effects, Stream} = weft_sim_stream:push(frames, Batch, Bytes, NowMs, Stream0),
-            {Effects, Session#session{stream = Stream, senders = Senders}};
+            Fair = case Next of
+                       {Size, Data, _} -> weft_fair_queue_core:add(Size, Data, Classes, Fair0);
+                       _ -> Fair0
+                   end,
+            {Effects, queued(Session#session{stream = Stream, fair = Fair, senders = Senders})};
         _NotNow ->
             none
     end.
@@ -193,43 +197,9 @@ send_next(NowMs, #session{stream = Stream0, fair = Fair0} = Session) ->
             none
     end.
 
-fetch(Session) ->
-    apply_effects(fetch(?FETCH_FRAMES, ?FETCH_BYTES, Session)).
-
-fetch(Frames, Bytes, Session) when Frames =< 0; Bytes =< 0 ->
-    Session;
-fetch(Frames, Bytes, #session{fair = Fair, classes = Classes, senders = Senders} = Session) ->
-    IsFast = map_size(Classes) =:= 0 andalso weft_fair_queue_core:fast(Fair),
-    case {weft_fair_queue_core:full(Fair), weft_sim_senders:peek(Senders)} of
-        {true, _} -> Session;
-        {false, none} -> Session;
-        {false, {ok, Size}} ->
-            case IsFast andalso Size < weft_fair_queue_core:small_bytes() of
-                true -> fetch_small(Frames, Bytes, Session);
-                false -> fetch_one(Frames, Bytes, Session)
-            end
-    end.
-
-fetch_one(Frames, Bytes, #session{fair = Fair, classes = Classes, senders = Senders0} = Session) ->
-    {Size, Data, Senders} = weft_sim_senders:out(Senders0),
-    Added = weft_fair_queue_core:add(Size, Data, Classes, Fair),
-    fetch(Frames - 1, Bytes - Size, queued(Session#session{fair = Added, senders = Senders})).
-
-fetch_small(Frames, Bytes, #session{fair = Fair, senders = Senders0} = Session) ->
-    {Batch, BatchBytes, Pieces, Senders} = join(Senders0, [], 0, 0),
-    Added = weft_fair_queue_core:add_batch(Batch, BatchBytes, Pieces, Fair),
-    fetch(Frames - Pieces, Bytes - BatchBytes,
-          queued(Session#session{fair = Added, senders = Senders})).
-
-join(Senders0, Batch, Bytes, Pieces) ->
-    Small = weft_fair_queue_core:small_bytes(),
-    case Bytes < weft_fair_queue_core:batch_bytes() andalso weft_sim_senders:peek(Senders0) of
-        {ok, Next} when Next < Small ->
-            {Size, Data, Senders} = weft_sim_senders:out(Senders0),
-            join(Senders, [Batch, <<Size:32>> | Data], Bytes + Size + 4, Pieces + 1);
-        _ ->
-            {Batch, Bytes, Pieces, Senders0}
-    end.
+fetch(#session{fair = Fair0, classes = Classes, senders = Senders0} = Session) ->
+    {_, Senders, Fair} = weft_fetch_core:fetch(?GET, Senders0, Classes, Fair0),
+    apply_effects(queued(Session#session{fair = Fair, senders = Senders})).
 
 queued(#session{fair = Fair, queued_max = Max} = Session) ->
     Session#session{queued_max = max(Max, weft_fair_queue_core:bytes(Fair))}.

@@ -5,7 +5,8 @@
 %% bound, whether they can be sent now or not: the VM stops all senders of a connection when its own
 %% queue is long, and does not distinguish those that send much from those that send little. Frames
 %% wait in a fair queue (`weft_fair_queue_core'), which also says which senders to stop. Over the
-%% bound nothing is fetched, and the VM stops all senders as the last resort.
+%% bound nothing is fetched, and the VM stops all senders as the last resort. `weft_fetch_core' says
+%% how many frames are fetched, and which are joined.
 %%
 %% A sender over its share is suspended (erlang:suspend_process/2) and resumed later. If this
 %% process ends, the VM resumes those that it has suspended. Some are never suspended: those in
@@ -20,11 +21,9 @@
 -export_type([outlet/0]).
 
 %% On the way of each message: not calls.
--compile({inline, [join/1, joined/2, fetched_all/1]}).
+-compile({inline, [joined/2, fetched_all/1]}).
 
-%% Frames, and bytes, that are fetched before one payload is sent.
--define(FRAMES_MAX, 500).
--define(FETCH_BYTES, 2097152).
+-define(GET, fun erlang:dist_ctrl_get_data/1).
 
 -record(outlet, {handle :: erlang:dist_handle() | undefined,
                  more = false :: boolean(),
@@ -57,22 +56,20 @@ more(Outlet) -> Outlet#outlet{more = true}.
 %% is to be fetched, and so is everything if there is `none'.
 -spec at_once(outlet()) -> {all | more, iodata(), Bytes :: pos_integer(), outlet()}
                          | {none, outlet()}.
-at_once(#outlet{handle = Handle, fair = Fair, classes = Classes, pins = Pins} = Outlet)
-  when map_size(Classes) =:= 0, Handle =/= undefined ->
-    case weft_fair_queue_core:is_idle(Fair) andalso weft_pins:version() =:= Pins of
-        true -> joined(join(Handle), Outlet);
+at_once(#outlet{handle = Handle, fair = Fair, classes = Classes, pins = Pins} = Outlet) ->
+    case Handle =/= undefined andalso weft_fetch_core:may_go_at_once(Classes, Fair)
+        andalso weft_pins:version() =:= Pins of
+        true -> joined(weft_fetch_core:join(?GET, Handle), Outlet);
         false -> {none, more(Outlet)}
-    end;
-at_once(Outlet) ->
-    {none, more(Outlet)}.
+    end.
 
-joined({none, _, 0, _}, Outlet) -> {none, fetched_all(Outlet)};
-joined({none, Batch, Bytes, Pieces}, Outlet) ->
+joined({none, _, 0, _, _}, Outlet) -> {none, fetched_all(Outlet)};
+joined({none, Batch, Bytes, Pieces, _}, Outlet) ->
     {all, weft_payload_fifo:flatten(Bytes, Pieces, Batch), Bytes, fetched_all(Outlet)};
-joined({full, Batch, Bytes, Pieces}, Outlet) ->
+joined({full, Batch, Bytes, Pieces, _}, Outlet) ->
     {more, weft_payload_fifo:flatten(Bytes, Pieces, Batch), Bytes, more(Outlet)};
-joined({{Size, Data}, _, 0, _}, Outlet) -> {none, more(add(Size, Data, Outlet))};
-joined({{Size, Data}, Batch, Bytes, Pieces}, Outlet) ->
+joined({{Size, Data}, _, 0, _, _}, Outlet) -> {none, more(add(Size, Data, Outlet))};
+joined({{Size, Data}, Batch, Bytes, Pieces, _}, Outlet) ->
     {more, weft_payload_fifo:flatten(Bytes, Pieces, Batch), Bytes, more(add(Size, Data, Outlet))}.
 
 %% @doc Is there something to fetch, and room for it?
@@ -80,10 +77,19 @@ joined({{Size, Data}, Batch, Bytes, Pieces}, Outlet) ->
 to_fetch(#outlet{more = More, fair = Fair}) ->
     More andalso not weft_fair_queue_core:full(Fair).
 
-%% @doc Fetches what the VM has, but not all at once.
+%% @doc Fetches what the VM has, but not all at once. Only if there is something (`to_fetch/1').
 -spec fetch(outlet()) -> outlet().
 fetch(Outlet) ->
-    apply_effects(fetch(?FRAMES_MAX, ?FETCH_BYTES, pinned(Outlet))).
+    apply_effects(fetched(pinned(Outlet))).
+
+fetched(#outlet{handle = Handle, fair = Fair0, classes = Classes} = Outlet) ->
+    case weft_fetch_core:fetch(?GET, Handle, Classes, Fair0) of
+        {all, _, Fair} ->
+            erlang:dist_ctrl_get_data_notification(Handle),
+            Outlet#outlet{fair = Fair, more = false};
+        {more, _, Fair} ->
+            Outlet#outlet{fair = Fair}
+    end.
 
 %% The classes of pinned processes, read again when the pins have changed.
 pinned(#outlet{pins = Seen, classes = Before, fair = Fair} = Outlet) ->
@@ -96,65 +102,12 @@ pinned(#outlet{pins = Seen, classes = Before, fair = Fair} = Outlet) ->
                           fair = weft_fair_queue_core:repinned(Before, Classes, Fair)}
     end.
 
-fetch(Frames, Bytes, Outlet) when Frames =< 0; Bytes =< 0 ->
-    Outlet;
-fetch(Frames, Bytes, #outlet{fair = Fair, classes = Classes} = Outlet) ->
-    case to_fetch(Outlet) of
-        false ->
-            Outlet;
-        true ->
-            case map_size(Classes) =:= 0 andalso weft_fair_queue_core:fast(Fair) of
-                true -> fetch_small(Frames, Bytes, Outlet);
-                false -> fetch_one(Frames, Bytes, Outlet)
-            end
-    end.
-
-%% No sender has a queue: small frames are joined and not read, unless they define atoms. A full
-%% payload is sent first.
-fetch_small(Frames, Bytes, #outlet{handle = Handle} = Outlet0) ->
-    {Next, Batch, BatchBytes, Pieces} = join(Handle),
-    Outlet = add_batch(Batch, BatchBytes, Pieces, Outlet0),
-    case Next of
-        full -> Outlet;
-        none -> fetched_all(Outlet);
-        {Size, Data} -> fetch(Frames - Pieces - 1, Bytes - BatchBytes - Size,
-                              add(Size, Data, Outlet))
-    end.
-
-join(Handle) ->
-    join(Handle, weft_fair_queue_core:small_bytes(), weft_fair_queue_core:batch_bytes(), [], 0, 0).
-
-join(_Handle, _Small, Full, Batch, Bytes, Pieces) when Bytes >= Full ->
-    {full, Batch, Bytes, Pieces};
-join(Handle, Small, Full, Batch, Bytes, Pieces) ->
-    case erlang:dist_ctrl_get_data(Handle) of
-        {Size, Data} = Frame when Size < Small ->
-            case weft_atom_cache:defines(Data) of
-                false -> join(Handle, Small, Full, [Batch, <<Size:32>> | Data], Bytes + Size + 4,
-                              Pieces + 1);
-                true -> {Frame, Batch, Bytes, Pieces}
-            end;
-        Other ->
-            {Other, Batch, Bytes, Pieces}
-    end.
-
-fetch_one(Frames, Bytes, #outlet{handle = Handle} = Outlet) ->
-    case erlang:dist_ctrl_get_data(Handle) of
-        {Size, Data} -> fetch(Frames - 1, Bytes - Size, add(Size, Data, Outlet));
-        none -> fetched_all(Outlet)
-    end.
-
 fetched_all(#outlet{handle = Handle, more = More} = Outlet) ->
     erlang:dist_ctrl_get_data_notification(Handle),
     case More of
         true -> Outlet#outlet{more = false};
         false -> Outlet
     end.
-
-add_batch(_Batch, 0, _Pieces, Outlet) ->
-    Outlet;
-add_batch(Batch, Bytes, Pieces, #outlet{fair = Fair} = Outlet) ->
-    Outlet#outlet{fair = weft_fair_queue_core:add_batch(Batch, Bytes, Pieces, Fair)}.
 
 add(Size, Data, #outlet{fair = Fair, classes = Classes} = Outlet) ->
     Outlet#outlet{fair = weft_fair_queue_core:add(Size, Data, Classes, Fair)}.
