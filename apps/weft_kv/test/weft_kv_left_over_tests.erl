@@ -131,6 +131,28 @@ all_of_it_goes_in_batches_test() ->
                 ?assertEqual([9, 9], [length(keys(P)) || P <- [0, 1]])
             end).
 
+%% The nodes are not asked anew for each batch, but for each partition: others may have joined.
+all_nodes_are_asked_once_for_a_partition_test() ->
+    in_ring(fun() ->
+                Big = binary:copy(<<"x">>, 30000),
+                [ok = written(N, Big, 3, [0, 1, 2]) || N <- lists:seq(1, 9)],
+                Merge = {{merge, object(Big)}, ?KINDS(3), primary},
+                [{ok, _} = asked(place(P), {1, bucket, <<N>>}, Merge)
+                 || P <- [1, 2, 3], N <- lists:seq(1, 9)],
+                Self = self(),
+                ok = round({2, false}, fun(bucket, 2) -> Self ! asked, true end,
+                           fun(Place, Key, Command) ->
+                               _ = element(1, Command) =:= drop andalso (Self ! dropped),
+                               asked(Place, Key, Command)
+                           end),
+                ?assertEqual([[], []], [[Key || {KeyPartition, _, _} = Key <- keys(P),
+                                                KeyPartition =:= P - 2] || P <- [2, 3]]),
+                ?assertMatch([2, Batches] when Batches > 4,
+                             [length(heard(What)) || What <- [asked, dropped]])
+            end).
+
+heard(What) -> receive What -> [What | heard(What)] after 0 -> [] end.
+
 %% With a ring of as many partitions as copies none is too many.
 a_small_ring_has_none_test() ->
     in_ring(fun() ->

@@ -8,7 +8,8 @@
 %% While a node of the ring may still ask for them, since it does not have the smaller `n' yet or
 %% does not answer, they stay. So they do while an owner is away or of an earlier version.
 %%
-%% The partitions of this node are looked at one after the other, a batch at a time.
+%% The partitions of this node are looked at one after the other, a batch at a time. For each one
+%% all nodes of the ring are asked once, before the first batch of a bucket is moved.
 -module(weft_kv_left_over).
 -behaviour(gen_server).
 
@@ -23,7 +24,9 @@
 %% No bucket can have had more copies.
 -define(N_MAX, 8).
 
--type buckets() :: #{atom() => {N :: pos_integer(), Evict :: boolean()}}.
+-type buckets() :: #{atom() => {N :: pos_integer(), Evict :: boolean()}
+                                %% All have agreed, for the partition that is looked at.
+                             | {N :: pos_integer(), Evict :: boolean(), agreed}}.
 %% What is still to be looked at.
 -type round() :: {[Partition :: non_neg_integer()], Size :: pos_integer(), buckets()}.
 -type ask() :: fun((weft_vnode:place(), weft_kv_table:key(), Command :: term()) ->
@@ -125,19 +128,27 @@ step({[Partition | Others], Size, Buckets}, IsAgreed, Ask) ->
     case Ask({Partition, node(), primary}, {Partition, '', <<>>},
              {left_over, beyond(Partition, Size, Buckets)}) of
         {ok, [{{_, Bucket, _}, _} | _] = Items} ->
-            #{Bucket := {N, Evict}} = Buckets,
-            case IsAgreed(Bucket, N) andalso (Evict orelse is_brought(Items, N, Ask))
+            {N, Evict} = asked(Bucket, Buckets),
+            case (is_known(Bucket, Buckets) orelse IsAgreed(Bucket, N))
+                andalso (Evict orelse is_brought(Items, N, Ask))
                 andalso is_dropped(Items, Partition, Ask) of
-                true -> {more, {[Partition | Others], Size, Buckets}};
+                true ->
+                    {more, {[Partition | Others], Size, Buckets#{Bucket := {N, Evict, agreed}}}};
                 false -> {more, {[Partition | Others], Size, maps:remove(Bucket, Buckets)}}
             end;
-        _ -> {more, {Others, Size, Buckets}}
+        _ -> {more, {Others, Size, maps:map(fun(Bucket, _) -> asked(Bucket, Buckets) end, Buckets)}}
     end.
+
+asked(Bucket, Buckets) ->
+    #{Bucket := Asked} = Buckets,
+    {element(1, Asked), element(2, Asked)}.
+
+is_known(Bucket, Buckets) -> tuple_size(map_get(Bucket, Buckets)) =:= 3.
 
 %% The keys of a partition are in the `N' from that one on.
 beyond(Partition, Size, Buckets) ->
     [{(Partition - Back + Size) rem Size, Bucket}
-     || {Bucket, {N, _}} <- maps:to_list(Buckets),
+     || Bucket <- maps:keys(Buckets), {N, _} <- [asked(Bucket, Buckets)],
         Back <- lists:seq(N, min(?N_MAX, Size) - 1)].
 
 is_brought([{{KeyPartition, _, _} = Key, _} | _] = Items, N, Ask) ->
