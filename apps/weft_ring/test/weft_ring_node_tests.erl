@@ -116,6 +116,33 @@ defaults_test() ->
                  weft_ring_app:config([{vnodes, [lists, {maps, on}]}])),
     ?assertMatch({ok, #{partitions := 128}}, weft_ring_app:config([{partitions, 128}])).
 
+%% What it is when this application starts, also where it has to be found out.
+a_location_is_an_attribute_of_the_node_test() ->
+    Table = ets:new(weft_attributes, [named_table]),
+    Location = fun(Given) ->
+                   case weft_ring_app:config(Given) of
+                       {ok, #{location := Location}} -> Location;
+                       {error, Reason} -> Reason
+                   end
+               end,
+    Lacking = {location, {no_attribute, rack, {not_in_the_configuration_of, weft,
+                                               {tuning, attributes}}}},
+    try
+        ?assertEqual([node(), here, Lacking],
+                     [Location(Given) || Given <- [[], [{location, here}],
+                                                   [{location, {attribute, rack}}]]]),
+        true = ets:insert(Table, [{rack, {value, [europe, 7]}}, {location, {value, cellar}},
+                                  {asked, {dynamic, {erlang, node}}},
+                                  {failing, {dynamic, {erlang, error}}}]),
+        ?assertEqual([cellar, here, [europe, 7], node()],
+                     [Location(Given) || Given <- [[], [{location, here}],
+                                                   [{location, {attribute, rack}}],
+                                                   [{location, {attribute, asked}}]]]),
+        ?assertMatch({location, {no_attribute, failing, _}},
+                     Location([{location, {attribute, failing}}]))
+    after true = ets:delete(Table)
+    end.
+
 wrong_configuration_is_named_test_() ->
     [?_assertEqual({error, Error}, weft_ring_app:config([Pair]))
      || {Pair, Error} <- [{{partition, 8}, {unknown_key, partition}}]

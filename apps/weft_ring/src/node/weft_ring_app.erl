@@ -1,6 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The application weft_ring and its configuration. A wrong value stops the start with an error
 %% that names it.
+%%
+%% A node says where it is when it makes a ring or joins one. It is what `location' says: any term,
+%% or the value that an attribute of the node has when this application starts. Without that key it
+%% is the attribute `location' if there is one, and otherwise the node.
 -module(weft_ring_app).
 -behaviour(application).
 
@@ -10,6 +14,7 @@
                     handoff => none, handoffs_max => 2, sync_ms => 5000,
                     vnodes => [], queue_max => 1000, handoff_items => 500, handoff_pace_ms => 10,
                     channel => bulk}).
+-define(ATTRIBUTE_MS, 5000).
 
 %% @private
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
@@ -31,13 +36,14 @@ handed_over(Config) ->
     Config.
 
 %% @doc The configuration with its defaults.
--spec config([{atom(), term()}]) -> {ok, map()} | {error, {unknown_key | bad_value, term()}}.
+-spec config([{atom(), term()}]) ->
+          {ok, map()} | {error, {unknown_key | bad_value | location, term()}}.
 config(Environment) ->
     Given = maps:from_list(proplists:delete(included_applications, Environment)),
     case {maps:keys(maps:without(maps:keys(?DEFAULTS), Given)),
           [Pair || {Key, Value} = Pair <- lists:sort(maps:to_list(Given)),
                    not is_valid(Key, Value)]} of
-        {[], []} -> {ok, with_options(maps:merge(?DEFAULTS, Given))};
+        {[], []} -> located(Given, with_options(maps:merge(?DEFAULTS, Given)));
         {[Key | _], _} -> {error, {unknown_key, Key}};
         {[], [Pair | _]} -> {error, {bad_value, Pair}}
     end.
@@ -64,6 +70,27 @@ is_vnode(Module) -> is_atom(Module).
 
 module_of({Module, _Options}) -> Module;
 module_of(Module) -> Module.
+
+located(#{location := {attribute, Name}}, Config) ->
+    case attribute(Name) of
+        {ok, Value} -> {ok, Config#{location := Value}};
+        none -> {error, {location, {no_attribute, Name, {not_in_the_configuration_of, weft,
+                                                         {tuning, attributes}}}}}
+    end;
+located(#{location := _}, Config) ->
+    {ok, Config};
+located(_, Config) ->
+    case attribute(location) of
+        {ok, Value} -> {ok, Config#{location := Value}};
+        none -> {ok, Config}
+    end.
+
+%% That of a dynamic one is asked for here, and may hang.
+attribute(Name) ->
+    case weft_ask:all([Name], fun(N) -> weft_attributes:read([N]) end, ?ATTRIBUTE_MS) of
+        {[{Name, #{Name := Value}}], []} -> {ok, Value};
+        _ -> none
+    end.
 
 with_options(#{vnodes := Vnodes} = Config) ->
     Config#{vnodes := [case Vnode of {_, _} -> Vnode; Module -> {Module, []} end
