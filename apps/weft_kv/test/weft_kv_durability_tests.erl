@@ -103,7 +103,8 @@ what_others_drop_is_synced_in_each_bucket_test() ->
                        weft_kv_vnode:command(key(log), {merge_all, Items}, vnode(Dir)),
                    {ok, Brought} = weft_kv_vnode:change(Key, Change, none, vnode(Dir)),
                    ?assert(is_synced(committed(Brought))),
-                   ?assertEqual([{key(log), {object(log), ?KIND}}], items(Brought))
+                   ?assertEqual([{key(log), {object(log), ?KIND}}],
+                                weft_kv_test_copies:objects(Brought))
                end),
     with(?ALL, fun(Dir) ->
                    {ok, Taken} = weft_kv_vnode:take(Items, {mark, {1, 1}}, vnode(Dir)),
@@ -274,10 +275,6 @@ stored(Bucket, Vnode) ->
     Object.
 
 values(Bucket, Vnode) -> weft_kv_object:values(stored(Bucket, Vnode)).
-
-items(Vnode) ->
-    {Items, done} = weft_kv_vnode:items(start, 10, Vnode),
-    Items.
 
 has(Vnode) -> [{Bucket, values(Bucket, Vnode) =:= [value(Bucket)]} || Bucket <- all()].
 

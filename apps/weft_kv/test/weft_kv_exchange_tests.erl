@@ -281,13 +281,7 @@ changed(Vnode, Changes, Reply) ->
     [{ok, _} = weft_kv_vnode:change(Key, Change, none, Vnode) || {Key, Change} <- Changes],
     {ok, Reply}.
 
-objects(Vnode) -> objects(start, Vnode).
-
-objects(Cursor, Vnode) ->
-    case weft_kv_vnode:items(Cursor, 10000, Vnode) of
-        {Items, done} -> Items;
-        {Items, Next} -> Items ++ objects(Next, Vnode)
-    end.
+objects(Vnode) -> weft_kv_test_copies:objects(Vnode).
 
 vnode(Numbers) ->
     {ok, Vnode} = weft_kv_vnode:init(0, #{}),

@@ -306,14 +306,11 @@ read(N, Places) ->
     lists:sort(weft_kv_object:values(lists:foldl(fun weft_kv_object:merge/2, weft_kv_object:new(),
                                                  Objects))).
 
-keys(Partition) -> [Key || {Key, _} <- items(start, Partition)].
+keys(Partition) -> [Key || {Key, _} <- objects(Partition)].
 
-ns(Partition) -> lists:usort([N || {_, {_, #{n := N}}} <- items(start, Partition)]).
+ns(Partition) -> lists:usort([N || {_, {_, #{n := N}}} <- objects(Partition)]).
 
-items(done, _) -> [];
-items(Cursor, Partition) ->
-    {Items, Next} = weft_kv_vnode:items(Cursor, 10000, get({vnode, Partition})),
-    Items ++ items(Next, Partition).
+objects(Partition) -> weft_kv_test_copies:objects(get({vnode, Partition})).
 
 %% What the two that are left have with another `n'.
 not_compared() -> lists:usort(ns(0) ++ ns(1)) -- [2].

@@ -2,12 +2,18 @@
 %% @doc For tests in EUnit: a store on this node alone, without distribution.
 -module(weft_kv_one_node).
 
--export([started/3, stopped/1]).
+-export([started/3, started/4, stopped/1]).
 
 %% @doc Starts the store with these options of its partitions and these buckets, and makes a ring of
-%% eight partitions. Its directory is for `stopped/1'.
+%% eight partitions. Its directory is for `stopped/1'. Replicas are not compared.
 -spec started(Test :: module(), VnodeOptions :: map(), Buckets :: map()) -> file:filename().
 started(Test, VnodeOptions, Buckets) ->
+    started(Test, VnodeOptions, Buckets, infinity).
+
+%% @doc The same with replicas that are compared so often.
+-spec started(Test :: module(), VnodeOptions :: map(), Buckets :: map(), EveryMs :: timeout()) ->
+          file:filename().
+started(Test, VnodeOptions, Buckets, EveryMs) ->
     Dir = filename:join(filename:basedir(user_cache, atom_to_list(Test)), os:getpid()),
     _ = [begin
              _ = application:load(Application),
@@ -15,7 +21,7 @@ started(Test, VnodeOptions, Buckets) ->
          end || {Application, Key, Value} <-
                     [{weft_ring, dir, Dir}, {weft_ring, partitions, 8},
                      {weft_ring, vnodes, [{weft_kv_vnode, VnodeOptions}]},
-                     {weft_kv, buckets, Buckets}]],
+                     {weft_kv, buckets, Buckets}, {weft_kv, entropy_ms, EveryMs}]],
     {ok, _} = application:ensure_all_started(weft_kv),
     ok = weft_ring:create(),
     Dir.

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc For tests, on a node of the store: does it have the copies that it owns? It is asked for its
-%% own, so nothing is repaired by that.
+%% @doc For tests: what a partition has, and, on a node of the store, whether it has the copies that
+%% it owns. It is asked for its own, so nothing is repaired by that.
 -module(weft_kv_test_copies).
 
--export([lacking/2]).
+-export([lacking/2, objects/1]).
 
 %% @doc The keys of which this node owns a copy that has no value.
 -spec lacking(Bucket :: atom(), [binary()]) -> [{Partition :: non_neg_integer(), binary()}].
@@ -19,3 +19,12 @@ lacking(Bucket, Keys) ->
 has(Key, Kind, Place) ->
     {ok, {ok, Object}} = weft_vnode:ask(weft_kv_vnode, Place, Key, {read, Kind, primary}, 5000),
     weft_kv_object:values(Object) =/= [].
+
+%% @doc All objects of `weft_kv_vnode', without what the next owner has to know besides.
+-spec objects(Vnode :: term()) -> [weft_kv_copy:item()].
+objects(Vnode) -> objects(start, Vnode).
+
+objects(done, _) -> [];
+objects(Cursor, Vnode) ->
+    {Items, Next} = weft_kv_vnode:items(Cursor, 10000, Vnode),
+    [Item || {{KeyPartition, _, _}, _} = Item <- Items, KeyPartition >= 0] ++ objects(Next, Vnode).

@@ -11,7 +11,7 @@ a_cache_drops_what_was_not_used_for_longest_test() ->
     Start = vnode(#{bytes_max => 4000}),
     Full = lists:foldl(fun(N, V) -> write(key(N), <<0:800>>, ?CACHE, V) end, Start,
                        lists:seq(1, 9)),
-    {[{Oldest, _} | _], _} = weft_kv_vnode:items(start, 100, Full),
+    [{Oldest, _} | _] = weft_kv_test_copies:objects(Full),
     ?assert(Oldest > key(1)),
     %% What was read is not the oldest any more.
     ?assertEqual([<<0:800>>], values(Oldest, Full)),
@@ -165,7 +165,7 @@ what_was_handed_over_leaves_nothing_test() ->
            end,
     {ok, Given} = weft_kv_vnode:clear(none, Fill(vnode(#{bytes_max => 100000}))),
     ?assertEqual({0, []}, {weft_kv_vnode:cover(bytes, Given), segments(Given)}),
-    ?assertEqual({[], done}, weft_kv_vnode:items(start, 10, Given)),
+    ?assertEqual([], weft_kv_test_copies:objects(Given)),
     Again = Fill(Given),
     ?assertMatch([_], segments(Again)),
     ?assertEqual([<<"kept">>], values(key(100), Again)).
@@ -308,11 +308,11 @@ what_was_committed_is_there_after_a_restart_test() ->
                      _ = write(key(2), <<"2">>, ?STORE, One),
                      New = vnode(#{dir => Dir}),
                      ?assertEqual({[<<"1">>], []}, {values(key(1), New), values(key(2), New)}),
-                     ?assertEqual([0], weft_kv_vnode:stored(#{dir => Dir})),
+                     ?assertEqual([0], weft_kv_disk:stored(Dir)),
                      {ok, Cleared} = weft_kv_vnode:clear({mark, none}, New),
                      ?assertEqual([<<"1">>], values(key(1), Cleared)),
                      {ok, _} = weft_kv_vnode:clear(none, Cleared),
-                     ?assertEqual([], weft_kv_vnode:stored(#{dir => Dir}))
+                     ?assertEqual([], weft_kv_disk:stored(Dir))
                  end).
 
 a_directory_of_another_node_is_refused_test() ->
@@ -335,7 +335,7 @@ other_files_are_left_alone_test() ->
                      ok = weft_kv_vnode:terminate(normal, vnode(#{dir => Dir})),
                      [ok = file:write_file(filename:join(Dir, Name), "")
                       || Name <- ["notes.log", "7x.log", "-1.log", "0.log.new", ".log"]],
-                     ?assertEqual([0], weft_kv_vnode:stored(#{dir => Dir}))
+                     ?assertEqual([0], weft_kv_disk:stored(Dir))
                  end).
 
 a_partition_that_no_ring_has_ends_nothing_test() ->
@@ -410,7 +410,7 @@ a_partition_without_anything_ends_test() ->
     ?assertMatch({ok, _}, weft_kv_vnode:tick(write(key(1), <<"1">>, ?STORE, vnode(#{})))),
     in_directory(fun(Dir) ->
                      ?assertMatch({stop, _}, weft_kv_vnode:tick(vnode(#{dir => Dir}))),
-                     ?assertEqual([], weft_kv_vnode:stored(#{dir => Dir}))
+                     ?assertEqual([], weft_kv_disk:stored(Dir))
                  end).
 
 %% Also if nobody looks at it. In place of an owner that is away there may be a new process each

@@ -6,17 +6,20 @@
 %%
 %% Checked is what an acknowledgement means (see `checked/3'), and that of all hints none is left:
 %% each has reached the owner of its partition. Nothing else brings copies there: replicas are not
-%% compared here.
+%% compared here, unless nodes forget what they had (`run/3'). Then one node is killed once, or more
+%% would be lost than can be got back.
 -module(weft_sim_store).
 -behaviour(weft_core).
 
--export([run/2, init/2, handle/3]).
+-export([run/2, run/3, init/2, handle/3]).
 -export_type([result/0]).
 
 -define(FAULTS_MS, 3000).
 %% Then clients stop, so that in the end not all has been read, and repaired with that.
 -define(UNTIL_MS, 3200).
 -define(END_MS, 5000).
+%% Until all was compared: one message in fifty is lost, and waited for.
+-define(COMPARED_MS, 9000).
 -define(TIMEOUT_MS, 300).
 -define(NODES, ['n1@sim', 'n2@sim', 'n3@sim', 'n4@sim', 'n5@sim']).
 -define(CLIENTS, ['c1@sim', 'c2@sim', 'c3@sim']).
@@ -35,21 +38,31 @@
 %% @doc One schedule, with these options of the bucket. The same seed gives the same result.
 -spec run(Seed :: integer(), map()) -> result().
 run(Seed, Given) ->
+    run(Seed, Given, #{forgets => false, tells => false}).
+
+%% @doc The same with nodes that have forgotten all but the ring when they start again, and say so
+%% or do not.
+-spec run(Seed :: integer(), map(), #{forgets | tells := boolean()}) -> result().
+run(Seed, Given, Nodes) ->
     {ok, Bucket} = weft_kv_bucket:check(Given#{timeout_ms => ?TIMEOUT_MS}),
     %% Its tables, and who brings hints, end with it.
-    {_, Ref} = spawn_monitor(fun() -> exit({ran, ran(Seed, Bucket)}) end),
+    {_, Ref} = spawn_monitor(fun() ->
+                                 ok = weft_kv_stats:new(),
+                                 exit({ran, ran(Seed, Bucket, Nodes)})
+                             end),
     receive
         {'DOWN', Ref, process, _, {ran, Result}} -> Result;
         {'DOWN', Ref, process, _, Reason} -> error({Seed, Reason})
     end.
 
-ran(Seed, Bucket) ->
+ran(Seed, Bucket, Nodes) ->
     Ring = ring(),
     Options = fun(Name) ->
                   case lists:member(Name, ?CLIENTS) of
                       true -> #{role => client, nodes => ?NODES, keys => [?HOT, ?HOT, ?COLD],
                                 timeout_ms => ?TIMEOUT_MS + 50, until_ms => ?UNTIL_MS};
-                      false -> #{role => store, nodes => ?NODES, bucket => Bucket, ring => Ring}
+                      false -> Nodes#{role => store, nodes => ?NODES, bucket => Bucket,
+                                      ring => Ring}
                   end
               end,
     World0 = weft_sim_datagrams:new(#{seed => Seed, core => ?MODULE, latency_ms => {1, 8},
@@ -57,16 +70,19 @@ ran(Seed, Bucket) ->
                                       options => Options}),
     Planned = lists:foldl(fun({AtMs, Verb}, W) -> weft_sim_datagrams:schedule(AtMs, Verb, W) end,
                           World0, [{0, {start, Name}} || Name <- ?NODES ++ ?CLIENTS]
-                              ++ schedule(Seed)),
+                              ++ schedule(Seed, Nodes)),
     {World, Hints} = lists:foldl(fun(AtMs, {W0, Most}) ->
                                      W = weft_sim_datagrams:run_until(AtMs, W0),
                                      {W, max(Most, waiting(W))}
-                                 end, {Planned, 0}, lists:seq(50, ?END_MS, 50)),
+                                 end, {Planned, 0}, lists:seq(50, end_ms(Nodes), 50)),
     Cores = [{Name, Core} || Name <- ?NODES,
                              {store, Core} <- [weft_sim_datagrams:core(Name, World)]],
     {_, Last} = hd(Cores),
     checked(weft_sim_datagrams:notices(World), Cores,
             #{hints => Hints, handed => handed(Ring, weft_sim_store_node:ring(Last))}).
+
+end_ms(#{forgets := true}) -> ?COMPARED_MS;
+end_ms(#{forgets := false}) -> ?END_MS.
 
 waiting(World) ->
     lists:sum([element(1, weft_sim_store_node:waiting(Core))
@@ -106,10 +122,10 @@ role(Role, {Core, Effects}) -> {{Role, Core}, Effects}.
 
 %% --- schedules --------------------------------------------------------------------------------
 
-schedule(Seed) ->
+schedule(Seed, #{forgets := Forgets}) ->
     _ = rand:seed(exsss, Seed),
-    Faults = [fault(rand:uniform(?FAULTS_MS - 500) + 100)
-              || _ <- lists:seq(1, 3 + rand:uniform(5))],
+    Faults = [fault(rand:uniform(?FAULTS_MS - 500) + 100, kinds(Nth, Forgets))
+              || Nth <- lists:seq(1, 3 + rand:uniform(5))],
     lists:append([changes() | Faults])
         ++ [{?FAULTS_MS, Verb} || Node <- ?NODES, Verb <- [{resume, Node}, {start, Node}]]
         ++ [{?FAULTS_MS, heal}].
@@ -129,11 +145,16 @@ changes() ->
         _ -> Join
     end.
 
-fault(AtMs) ->
+%% Of a node that has forgotten all, another one has the copies.
+kinds(_, false) -> lists:seq(1, 9);
+kinds(1, true) -> [5, 6];
+kinds(_, true) -> [1, 2, 3, 4].
+
+fault(AtMs, Kinds) ->
     LaterMs = AtMs + 50 + rand:uniform(700),
     Node = pick(?NODES),
     Other = pick(?NODES -- [Node]),
-    case rand:uniform(9) of
+    case pick(Kinds) of
         1 -> [{AtMs, {pause, Node}}, {LaterMs, {resume, Node}}];
         2 -> [{AtMs, {block, Node}}, {LaterMs, {resume, Node}}];
         3 -> [{AtMs, {partition, split(?NODES ++ ?CLIENTS)}}, {LaterMs, heal}];

@@ -5,9 +5,11 @@
 %% `?SILENCE_MS', so it may be wrong for a while; for owners that are not up, others stand in.
 %%
 %% Processes that bring hints (`weft_kv_hints') run as coroutines: each waits here for the answer to
-%% its question, and the simulator for its next question, so the order is always the same.
+%% its question, and the simulator for its next question, so the order is always the same. So do
+%% those that compare a partition that may have forgotten what it had with others.
 %%
-%% Options: `nodes' (all of the store), `n', `bucket' (options of requests). Messages of clients:
+%% Options: `nodes' (all of the store), `n', `bucket' (options of requests), `forgets' (a node that
+%% starts again has forgotten all but the ring), `tells' (it says so). Messages of clients:
 %% `{client, Id, Key, read | {write, Value, Seen}}', answered by `{result, Id, Answer}'. Commands:
 %% `{join, Via}', and `{change, Node, join | leave}', which is tried again until it can be done.
 -module(weft_sim_store_node).
@@ -23,6 +25,7 @@
 -define(SYNC_MS, 100).
 -define(HINT_MS, 250).
 -define(AGAIN_MS, 100).
+-define(COMPARE_MS, 20).
 %% What is refused because a partition has moved is tried again.
 -define(MOVED_MS, 20).
 
@@ -39,6 +42,7 @@
                %% node are others.
                asking = #{} :: #{{Incarnation :: pos_integer(), pos_integer()} => pid()},
                asked = 0 :: non_neg_integer(),
+               comparing = none :: none | pid(),
                disk :: map(),
                now_ms = 0 :: integer(),
                effects = [] :: [term()]}).
@@ -73,7 +77,8 @@ init(Self, #{disk := Disk0, incarnation := Incarnation, seed := Seed} = Options)
     Node = maps:fold(fun(Number, Items, N) ->
                          put_partition(Number, ?P:start(Self, Number, Items, NowMs), N)
                      end, Node0, maps:get(parts, Disk, #{})),
-    done(ring_effects(Effects, emit([{after_ms, 1, beat}, {after_ms, ?TICK_MS, tick}], Node))).
+    done(ring_effects(Effects, emit([{after_ms, 1, beat}, {after_ms, ?TICK_MS, tick},
+                                     {after_ms, ?COMPARE_MS, compare}], Node))).
 
 first_disk(Self, #{ring := Ring}) ->
     case weft_ring_table:member(Self, Ring) of
@@ -134,6 +139,8 @@ event({timer, {handoff, Number, Start, Timer}}, #node{partitions = Partitions} =
 event({timer, tick}, #node{partitions = Partitions} = Node) ->
     lists:foldl(fun tick/2, emit([{after_ms, ?TICK_MS, tick}], Node),
                 lists:sort(maps:keys(Partitions)));
+event({timer, compare}, Node) ->
+    compare(emit([{after_ms, ?COMPARE_MS, compare}], Node));
 event({timer, settle}, Node) ->
     case waiting(Node) of
         {0, 0} -> ring({command, none, {leave, ready}}, Node);
@@ -213,8 +220,11 @@ with(Number, Fun, #node{self = Self, partitions = Partitions, now_ms = NowMs} = 
 put_partition(Number, P0, #node{partitions = Partitions, disk = Disk} = Node) ->
     {Effects, P} = ?P:effects(P0),
     Parts = maps:get(parts, Disk, #{}),
-    partition_effects(Effects, Node#node{partitions = Partitions#{Number => P},
-                                         disk = Disk#{parts => Parts#{Number => ?P:items(P)}}}).
+    Kept = case Node#node.options of
+               #{forgets := true} -> Disk;
+               #{forgets := false} -> Disk#{parts => Parts#{Number => ?P:items(P)}}
+           end,
+    partition_effects(Effects, Node#node{partitions = Partitions#{Number => P}, disk = Kept}).
 
 partition_effects(Effects, Node) -> lists:foldl(fun partition_effect/2, Node, Effects).
 
@@ -248,7 +258,7 @@ tick(Number, #node{partitions = Partitions, disk = Disk} = Node0) ->
     case ?P:tick(fun bring/3, ring(Node0), Node0#node.now_ms, P0) of
         {ok, P} -> brought(put_partition(Number, P, Node0));
         {stop, _} ->
-            #{parts := Parts} = Disk,
+            Parts = maps:get(parts, Disk, #{}),
             brought(Node0#node{partitions = maps:remove(Number, Partitions),
                                disk = Disk#{parts => maps:remove(Number, Parts)}})
     end.
@@ -257,6 +267,9 @@ tick(Number, #node{partitions = Partitions, disk = Disk} = Node0) ->
 
 %% In the process of the partition, which is the simulator.
 bring(Partition, Owner, Batches) ->
+    coroutine(fun(Ask) -> weft_kv_hints:bring(Partition, Owner, Batches, Ask) end).
+
+coroutine(Fun) ->
     Simulator = self(),
     Ask = fun(Place, Key, Command) ->
               Simulator ! {hints, self(), {ask, Place, Key, Command}},
@@ -264,7 +277,7 @@ bring(Partition, Owner, Batches) ->
           end,
     Pid = spawn_link(fun() ->
                          receive Simulator -> ok end,
-                         weft_kv_hints:bring(Partition, Owner, Batches, Ask)
+                         Fun(Ask)
                      end),
     Simulator ! {begun, Pid},
     Pid.
@@ -298,6 +311,47 @@ answered(Asked, Answer, #node{asking = Asking} = Node) ->
             Pid ! {self(), Answer},
             went_on(Pid, Node#node{asking = Left});
         error -> Node
+    end.
+
+%% --- comparisons ------------------------------------------------------------------------------
+
+%% One at a time, of those that lack something.
+compare(#node{comparing = Pid} = Node) when is_pid(Pid) ->
+    case is_process_alive(Pid) of
+        true -> Node;
+        false -> compare(Node#node{comparing = none})
+    end;
+compare(#node{options = #{forgets := true}, ring = Core, asked = Asked} = Node0) ->
+    Mine = weft_ring_core:mine(Core),
+    %% On a real node the comparisons in turn start them.
+    Node = lists:foldl(fun(Number, N) -> with(Number, fun(P) -> P end, N) end, Node0, Mine),
+    case [Pair || Number <- Mine, #{Number := P} <- [Node#node.partitions],
+                  Pair <- weft_kv_recall:lacking(Number, ?PARTITIONS, [3], ?P:recall(P))] of
+        [] -> Node;
+        Lacking ->
+            Pid = compared(lists:nth(1 + Asked rem length(Lacking), Lacking), Node),
+            brought(Node#node{comparing = Pid})
+    end;
+compare(Node) ->
+    Node.
+
+compared({{N, KeyPartition, {Number, Other}} = Pair, Since}, #node{self = Self} = Node) ->
+    #{Number := Self} = Owners = maps:from_list([{P, weft_ring_table:owner(P, ring(Node))}
+                                                 || P <- [Number, Other]]),
+    coroutine(fun(Ask) ->
+                  Of = fun(P, Key, Command) -> Ask({P, map_get(P, Owners), primary}, Key, Command)
+                       end,
+                  case exchanged(weft_kv_exchange:new(Pair), Of) of
+                      {done, _} ->
+                          Of(Number, {KeyPartition, '', <<>>}, {compared, Since, {N, Other}});
+                      {error, _} -> not_compared
+                  end
+              end).
+
+exchanged(Exchange, Ask) ->
+    case weft_kv_exchange:step(Exchange, Ask) of
+        {more, Next} -> exchanged(Next, Ask);
+        Ended -> Ended
     end.
 
 %% --- requests ---------------------------------------------------------------------------------
@@ -350,5 +404,9 @@ request_effect({repair, Place, Object}, Id, Node) ->
 
 ask(Tag, {_, To, Role} = Place, Request, Id, #node{requests = Requests} = Node) ->
     #{Id := {_, _, Key, _}} = Requests,
-    Kind = maps:with([n, evict, siblings], maps:get(bucket, Node#node.options)),
+    Kind0 = maps:with([n, evict, siblings], maps:get(bucket, Node#node.options)),
+    Kind = case {Request, Node#node.options} of
+               {read, #{tells := true}} -> Kind0#{tell => incomplete};
+               _ -> Kind0
+           end,
     emit([{send, To, {ask, Tag, Place, Key, {Request, Kind, Role}}}], Node).

@@ -8,7 +8,7 @@
 -module(weft_sim_store_partition).
 
 -export([start/4, command/6, hand_over/4, cancel/2, heard/4, linked/3, timer/4, tick/4, waiting/1,
-         items/1, effects/1]).
+         items/1, recall/1, effects/1]).
 -export_type([partition/0]).
 
 -define(KV, weft_kv_vnode).
@@ -19,6 +19,7 @@
 -record(partition, {number :: non_neg_integer(),
                     self :: node(),
                     data :: term(),
+                    recall :: weft_kv_recall:recall(),
                     kept = weft_vnode_notes:fresh() :: weft_vnode_notes:kept(),
                     %% The core, the transfer and a number that tells it from earlier handoffs.
                     sending = none :: none | {term(), weft_ring_table:transfer(), pos_integer()},
@@ -38,7 +39,16 @@ start(Self, Number, Items, NowMs) ->
                            {ok, D} = ?KV:change(Key, {merge, Object, Kind, fallback}, none, D0),
                            D
                        end, Empty, Items),
-    anew(NowMs, #partition{number = Number, self = Self, data = Data}).
+    anew(NowMs, #partition{number = Number, self = Self, data = Data, recall = told()}).
+
+%% What the partition has said last of what it may have forgotten.
+told() ->
+    [{_, Recall}] = weft_kv_stats:recalls(),
+    Recall.
+
+%% @doc What it may have forgotten.
+-spec recall(partition()) -> weft_kv_recall:recall().
+recall(#partition{recall = Recall}) -> Recall.
 
 %% @doc What there is to do outside of the partition, in order.
 -spec effects(partition()) -> {[term()], partition()}.
@@ -48,7 +58,7 @@ effects(#partition{effects = Effects} = P) -> {lists:reverse(Effects), P#partiti
 -spec items(partition()) -> [weft_kv_copy:item()].
 items(#partition{data = Data}) ->
     {Items, done} = ?KV:items(start, 1000000, Data),
-    Items.
+    [Item || {{KeyPartition, _, _}, _} = Item <- Items, KeyPartition >= 0].
 
 %% @doc How many hints there are.
 -spec waiting(partition()) -> non_neg_integer().
@@ -77,6 +87,11 @@ whose(primary, Ring, #partition{number = Number, self = Self}) ->
 carried_out(Key, Command, Ring, NowMs, #partition{data = Data, self = Self} = P) ->
     ok = published(Self, Ring),
     case ?KV:command(Key, Command, Data) of
+        {reply, Reply} when element(1, Command) =:= compared ->
+            {{ok, Reply}, case Reply of
+                              ok -> P#partition{recall = told()};
+                              {error, outdated} -> P
+                          end};
         {reply, Reply} -> {{ok, Reply}, P};
         {change, Change, Reply} -> {{ok, Reply}, changed(Key, Change, NowMs, P)};
         {changes, Changes, Reply} ->
@@ -259,5 +274,5 @@ at_rest(Bring, Ring, #partition{data = Data, self = Self} = P) ->
     ok = published(Self, Ring),
     case {?KV:tick(Bring, Data), P} of
         {{stop, New}, #partition{sending = none}} -> {stop, P#partition{data = New}};
-        {{_, New}, _} -> {ok, P#partition{data = New}}
+        {{_, New}, _} -> {ok, P#partition{data = New, recall = told()}}
     end.

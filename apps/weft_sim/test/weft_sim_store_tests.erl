@@ -31,11 +31,25 @@ sessions_read_their_own_writes_test_() ->
          tried(Results)
      end}.
 
+%% So they do though a node has forgotten all it had when it starts again: it does not count before
+%% it has got back what is left elsewhere. And that is all there was.
+sessions_read_what_a_node_has_forgotten_test_() ->
+    {timeout, 3600,
+     fun() ->
+         Results = results(?OWNERS#{nodes => 2}, #{forgets => true, tells => true}),
+         ?assertEqual([], found(stale, Results)),
+         ?assertEqual([], found(lost, Results)),
+         %% Fewer nodes are down at a time.
+         tried(Results, 1)
+     end}.
+
 %% So that it was put to the test.
-tried(Results) ->
+tried(Results) -> tried(Results, 5).
+
+tried(Results, Hints) ->
     Sum = fun(What) -> lists:sum([map_get(What, Result) || {_, Result} <- Results]) end,
     [?assert(Sum(What) >= AtLeast * length(Results))
-     || {What, AtLeast} <- [{acked, 30}, {reads_of_own, 12}, {hints, 5}], length(Results) > 1],
+     || {What, AtLeast} <- [{acked, 30}, {reads_of_own, 12}, {hints, Hints}], length(Results) > 1],
     ?assert(length(Results) =:= 1 orelse 3 * Sum(handed) >= length(Results)).
 
 %% The checks themselves: quorums that need not meet, also those that do not ask for owners; and
@@ -47,10 +61,21 @@ the_same_checks_fail_with_less_test_() ->
      || {What, Given} <- [{stale, ?OWNERS#{r => 1, pr => 1}}, {stale, ?OWNERS#{w => 1, pw => 1}},
                           {stale, #{}}, {lost, #{siblings => false}}]].
 
-the_same_seed_gives_the_same_result_test() ->
-    ?assertEqual(weft_sim_store:run(7, #{}), weft_sim_store:run(7, #{})).
+the_same_check_fails_if_who_has_forgotten_does_not_say_so_test_() ->
+    Nodes = #{forgets => true, tells => false},
+    {timeout, 600, ?_assert(lists:any(fun(Seed) ->
+                                          #{stale := Stale} =
+                                              weft_sim_store:run(Seed, ?OWNERS#{nodes => 2}, Nodes),
+                                          Stale =/= []
+                                      end, lists:seq(1, 500)))}.
 
-results(Given) -> [{Seed, weft_sim_store:run(Seed, Given)} || Seed <- seeds()].
+the_same_seed_gives_the_same_result_test() ->
+    [?assertEqual(weft_sim_store:run(7, #{}, Nodes), weft_sim_store:run(7, #{}, Nodes))
+     || Nodes <- [#{forgets => false, tells => false}, #{forgets => true, tells => true}]].
+
+results(Given) -> results(Given, #{forgets => false, tells => false}).
+
+results(Given, Nodes) -> [{Seed, weft_sim_store:run(Seed, Given, Nodes)} || Seed <- seeds()].
 
 found(What, Results) ->
     [{Seed, Wrong} || {Seed, #{What := [_ | _] = Wrong}} <- Results].

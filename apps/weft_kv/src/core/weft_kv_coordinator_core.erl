@@ -4,7 +4,9 @@
 %%
 %% A read asks all replicas. When `r' of them have answered, `pr' of these as owners, the answer is
 %% what they know together. When the others have answered too, those that did not know all of it
-%% get it (read repair).
+%% get it (read repair). A replica that may have forgotten what it had (`weft_kv_recall') says so:
+%% what it has is heard, but it counts for `r' only if all that were asked have answered, and for
+%% `pr' if these are all owners of the key. Then there is no more to be known.
 %%
 %% A write first goes to one replica, which gives it a dot. The object that results goes to the
 %% others, which merge it with theirs. The answer comes when `w' replicas have it, `pw' of them as
@@ -19,7 +21,8 @@
 %% If there can not be enough answers any more, the error says so at once. After an error a write
 %% may still have reached some replicas, and then it is found later.
 %%
-%% Events: `{reply, Place, {ok, Object} | {error, Reason}}', `{timer, Timer}'.
+%% Events: `{reply, Place, {ok, Object} | {incomplete, Object} | {error, Reason}}' (the second only
+%% to a `read'), `{timer, Timer}'.
 %% Effects: `{ask, Place, read | {write, Value, Seen} | {merge, Object}}', `{answer, {ok, Object} |
 %% {error, Reason}}', `{after_ms, Ms, Timer}', `done' (there is nothing more to come). Repairs are
 %% merges whose reply nobody waits for: `{repair, Place, Object}'.
@@ -49,6 +52,8 @@
     late = [] :: [place()],
     twice = [] :: [weft_kv_object:object()],
     answered = [] :: [{place(), weft_kv_object:object()}],
+    %% Those of them that may have forgotten something.
+    incomplete = [] :: [place()],
     failed = [] :: [{place(), term()}],
     object = none :: none | weft_kv_object:object(),
     told = false :: boolean()}).
@@ -159,6 +164,8 @@ reply(Place, {ok, Object}, #coordinator{kind = write, object = none} = State0) -
     {State, More} = checked(State1),
     Effects = Once ++ More,
     {State, [{ask, P, {merge, Object}} || P <- Others] ++ Effects};
+reply(Place, {incomplete, Object}, #coordinator{incomplete = Incomplete} = State) ->
+    reply(Place, {ok, Object}, State#coordinator{incomplete = [Place | Incomplete]});
 reply(Place, {ok, Object}, #coordinator{answered = Answered} = State) ->
     checked(State#coordinator{answered = [{Place, Object} | Answered]}).
 
@@ -226,11 +233,21 @@ finished(State) ->
 
 is_enough(Places, State) -> is_possible(Places, State).
 
-is_possible(Places, #coordinator{kind = read, options = #{r := R, pr := PR}}) ->
-    length(Places) >= R andalso primaries(Places) >= PR;
+is_possible(Places, #coordinator{kind = read, options = #{r := R, pr := PR}} = State) ->
+    {Answers, Owners} = counting(Places, State),
+    length(Answers) >= R andalso primaries(Owners) >= PR;
 is_possible(Places, #coordinator{kind = write, options = #{w := W, pw := PW, nodes := Nodes}}) ->
     length(Places) >= W andalso primaries(Places) >= PW
         andalso length(lists:usort([Node || {_, Node, _} <- Places])) >= Nodes.
+
+%% Where somebody stands in for an owner, that one may have what others have forgotten.
+counting(Places, #coordinator{places = All, incomplete = Incomplete, options = #{n := N}}) ->
+    Complete = Places -- Incomplete,
+    case {length(Places) =:= length(All), primaries(Places) =:= N} of
+        {true, true} -> {Places, Places};
+        {true, false} -> {Places, Complete};
+        {false, _} -> {Complete, Complete}
+    end.
 
 primaries(Places) -> length(lists:filter(fun is_primary/1, Places)).
 
@@ -246,13 +263,15 @@ told(Error, State0) ->
     {Last, More} = finished(State),
     {Last, Effects ++ More}.
 
-too_few(#coordinator{kind = Kind, options = Options, answered = Answered, failed = Failed}) ->
+too_few(#coordinator{kind = Kind, options = Options, answered = Answered, failed = Failed,
+                     incomplete = Incomplete}) ->
     Needed = case Kind of
                  read -> maps:with([r, pr], Options);
                  write -> maps:with([w, pw, nodes], Options)
              end,
-    {error, {too_few, #{needed => Needed, answered => length(Answered),
-                        failed => [{Node, Reason} || {{_, Node, _}, Reason} <- Failed]}}}.
+    {error, {too_few, #{needed => Needed, answered => length(Answered) - length(Incomplete),
+                        failed => [{Node, Reason} || {{_, Node, _}, Reason} <- Failed]
+                            ++ [{Node, incomplete} || {_, Node, _} <- Incomplete]}}}.
 
 together(#coordinator{kind = write, object = Object}) ->
     Object;

@@ -4,7 +4,8 @@
 -module(weft_kv_app).
 -behaviour(application).
 
--export([start/2, stop/1, config/1, bucket/1, buckets/0, running/0, coordinators/0]).
+-export([start/2, stop/1, config/1, bucket/1, buckets/0, running/0, coordinators/0,
+         compares/0]).
 
 -define(DEFAULTS, #{buckets => #{}, requests_max => 10000, entropy_ms => 1000,
                     coordinators => spawned}).
@@ -42,7 +43,7 @@ stored() ->
                               logger:error("weft_kv: partition ~b does not start: ~0tp",
                                            [Partition, Reason])
                       end
-                  end, weft_kv_vnode:stored(of_vnodes())).
+                  end, weft_kv_disk:stored(weft_kv_vnode:directory(of_vnodes()))).
 
 %% @private
 -spec stop(term()) -> ok.
@@ -112,3 +113,8 @@ running() ->
 coordinators() ->
     #{coordinators := How} = persistent_term:get(?MODULE),
     How.
+
+%% @doc Are replicas compared, so that those that have lost something get it back?
+-spec compares() -> boolean().
+compares() ->
+    maps:get(entropy_ms, persistent_term:get(?MODULE, #{}), infinity) =/= infinity.

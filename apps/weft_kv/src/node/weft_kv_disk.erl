@@ -11,7 +11,7 @@
 %% Not here: when a change may count (`weft_kv_vnode'), and the form of the file (`weft_kv_log').
 -module(weft_kv_disk).
 
--export([open/4, append/4, commit/2]).
+-export([open/4, append/4, commit/2, stored/1]).
 -export_type([state/0, rewrite/0]).
 
 %% The file, for which buckets it is as they ask, and when it is looked whether it is to be written
@@ -26,7 +26,8 @@
 -define(REWRITE_AGAIN_MS, 60000).
 
 %% @doc Puts what is in the file of a partition into the table. A bucket that is to be in memory
-%% only and is in the file counts as `synced' until it has left it.
+%% only and is in the file counts as `synced' until it has left it. A file of which nothing is there
+%% may be lost, and of a damaged one the end is.
 -spec open(file:filename(), non_neg_integer(), Purpose :: atom(), weft_kv_table:table()) ->
           {ok, weft_kv_log:log(), weft_kv_durability:durabilities()} | {error, term()}.
 open(Dir, Partition, Purpose, Table) ->
@@ -37,11 +38,27 @@ open(Dir, Partition, Purpose, Table) ->
                              ({removed, Key}) -> weft_kv_table:remove(Key, Table)
                           end, Entries),
             Configured = weft_kv_durability:expected(),
-            InFile = [Bucket || Bucket <- weft_kv_durability:in_memory(Configured),
-                                weft_kv_table:bytes([Bucket], Table) > 0],
+            InMemory = weft_kv_durability:in_memory(Configured),
+            InFile = [Bucket || Bucket <- InMemory, weft_kv_table:bytes([Bucket], Table) > 0],
+            IsWhole = Entries =/= [] andalso weft_kv_log:damaged(Dir, Partition) =:= [],
+            ok = weft_kv_table:recall(case {IsWhole, InMemory -- InFile} of
+                                          {false, _} -> weft_kv_recall:none();
+                                          {true, []} -> weft_kv_recall:all();
+                                          {true, _} -> weft_kv_recall:on_disk()
+                                      end, Table),
             {ok, Log, maps:without(InFile, Configured)};
         {error, Reason} -> {error, Reason}
     end.
+
+%% @doc The partitions of which there is something on disk.
+-spec stored(none | file:filename()) -> [non_neg_integer()].
+stored(none) ->
+    [];
+stored(Dir) ->
+    Files = case file:list_dir(Dir) of {ok, Names} -> Names; {error, _} -> [] end,
+    lists:sort([Partition || File <- Files, filename:extension(File) =:= ".log",
+                             {Partition, ""} <- [string:to_integer(filename:rootname(File))],
+                             Partition >= 0]).
 
 %% @doc A change waits for the next commit, if its bucket is in the file: as the bucket asks, or as
 %% it is said.

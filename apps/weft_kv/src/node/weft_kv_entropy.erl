@@ -4,6 +4,10 @@
 %% gets it back, also for keys that nobody reads. At most one comparison runs at a time. After one
 %% that has repaired much the next one begins at once: who lacks that much lacks more.
 %%
+%% Partitions of this node that may have forgotten what they had (`weft_kv_recall') come first, one
+%% comparison at once after the other. One that fails, because the other node is away, for example,
+%% does not keep the others waiting.
+%%
 %% It gives way to requests: between two steps of a comparison it pauses, for as long as
 %% `weft_ring_handoff_pace' says. The sign is how long the other node takes for a small question to
 %% the partition.
@@ -24,7 +28,9 @@
 
 %% Whoever becomes the owner of a partition meanwhile may know less than the one that was asked
 %% first, so it is not asked: a comparison keeps its owners to the end.
--type comparison() :: {weft_kv_exchange:state(), new | #{Partition :: non_neg_integer() => node()}}.
+-type comparison() :: {weft_kv_exchange:state(), owners()}
+                    | {weft_kv_exchange:state(), owners(), weft_kv_recall:since()}.
+-type owners() :: new | #{Partition :: non_neg_integer() => node()}.
 
 -record(entropy, {every_ms :: pos_integer() | infinity,
                   ns :: [pos_integer()],
@@ -84,17 +90,38 @@ handle_info(Message, Entropy) ->
 next(#entropy{running = {Pid, _}, since_ms = SinceMs} = Entropy) ->
     _ = erlang:monotonic_time(millisecond) - SinceMs > ?LONGEST_MS andalso exit(Pid, kill),
     Entropy;
-next(#entropy{left = [], paces = Paces} = Entropy) ->
+next(Entropy) ->
+    case lacking(Entropy) of
+        [] -> in_turn(Entropy);
+        Lacking ->
+            {Pair, Since} = lists:nth(rand:uniform(length(Lacking)), Lacking),
+            begun({weft_kv_exchange:new(Pair), new, Since}, Entropy)
+    end.
+
+lacking(#entropy{ns = Ns}) ->
+    case {weft_kv_stats:recalls(), weft_ring_lookup:owners(weft_ring)} of
+        {[_ | _] = Recalls, {ok, Owners}} ->
+            [Pair || {Partition, Recall} <- Recalls,
+                     lists:member({Partition, node(), primary}, Owners),
+                     Pair <- weft_kv_recall:lacking(Partition, length(Owners), Ns, Recall)];
+        _ -> []
+    end.
+
+in_turn(#entropy{left = [], paces = Paces} = Entropy) ->
     case pairs(Entropy) of
         [] -> Entropy;
         Pairs ->
             New = [{weft_kv_exchange:new(Pair), new} || Pair <- Pairs],
-            next(counted(pairs, length(Pairs),
-                         Entropy#entropy{left = New,
-                                         paces = maps:with([node() | nodes(connected)], Paces)}))
+            in_turn(counted(pairs, length(Pairs),
+                            Entropy#entropy{left = New,
+                                            paces = maps:with([node() | nodes(connected)],
+                                                              Paces)}))
     end;
-next(#entropy{left = [Comparison | Left], paces = Paces} = Entropy) ->
-    Entropy#entropy{left = Left, running = spawn_monitor(?MODULE, compare, [Comparison, Paces]),
+in_turn(#entropy{left = [Comparison | Left]} = Entropy) ->
+    begun(Comparison, Entropy#entropy{left = Left}).
+
+begun(Comparison, #entropy{paces = Paces} = Entropy) ->
+    Entropy#entropy{running = spawn_monitor(?MODULE, compare, [Comparison, Paces]),
                     since_ms = erlang:monotonic_time(millisecond)}.
 
 pairs(#entropy{ns = Ns}) ->
@@ -107,15 +134,33 @@ pairs(#entropy{ns = Ns}) ->
 %% @private
 -spec compare(comparison(), #{node() => weft_ring_handoff_pace:pace()}) -> no_return().
 compare({Exchange, Before}, Paces) ->
+    exit(compared(Exchange, Before, fun(Result) -> Result end, Paces));
+compare({Exchange, Before, Since}, Paces) ->
+    exit(compared(Exchange, Before, fun(Result) -> {lacked, recalled(Result, Exchange, Since)} end,
+                  Paces)).
+
+compared(Exchange, Before, Then, Paces) ->
     {_, _, {One, Other}} = weft_kv_exchange:pair(Exchange),
-    exit(case owners(Before, One, Other) of
-             #{Other := Node} = Owners ->
-                 Pace = maps:get(Node, Paces, weft_ring_handoff_pace:new(?PACE_MS)),
-                 Run = fun() -> steps(Exchange, Owners, weft_ring_handoff_pace:again(Pace)) end,
-                 {Result, Left} = weft_redact:run(Run),
-                 {compared, Result, Node, Left};
-             none -> no_ring
-         end).
+    case owners(Before, One, Other) of
+        #{Other := Node} = Owners ->
+            Pace = maps:get(Node, Paces, weft_ring_handoff_pace:new(?PACE_MS)),
+            Run = fun() -> steps(Exchange, Owners, weft_ring_handoff_pace:again(Pace)) end,
+            {Result, Left} = weft_redact:run(Run),
+            {compared, Then(Result), Node, Left};
+        none -> no_ring
+    end.
+
+recalled({ok, Repaired}, Exchange, Since) ->
+    {N, KeyPartition, {One, Other}} = weft_kv_exchange:pair(Exchange),
+    case ask(node(), One, {KeyPartition, '', <<>>}, {compared, Since, {N, Other}}) of
+        {ok, ok} -> {ok, Repaired};
+        {ok, {error, Reason}} -> {error, Reason};
+        {error, Reason} -> {error, Reason}
+    end;
+recalled({more, {Exchange, Owners}}, _, Since) ->
+    {more, {Exchange, Owners, Since}};
+recalled({error, Reason}, _, _) ->
+    {error, Reason}.
 
 owners(new, One, Other) ->
     case {weft_ring_lookup:owner(weft_ring, One), weft_ring_lookup:owner(weft_ring, Other)} of
@@ -163,6 +208,15 @@ ended({compared, Result, Node, Pace}, #entropy{paces = Paces} = Entropy) ->
 ended(_Failed, Entropy) ->
     compared({error, failed}, Entropy).
 
+%% These are pairs of others, too, so they say nothing of how many pairs in a row were alike.
+compared({lacked, {ok, 0}}, Entropy) ->
+    next(more(compared, 1, Entropy));
+compared({lacked, {ok, Repaired}}, Entropy) ->
+    next(counted(alike, 0, more(repaired, Repaired, more(compared, 1, Entropy))));
+compared({lacked, {more, Comparison}}, Entropy) ->
+    begun(Comparison, Entropy);
+compared({lacked, {error, _}}, Entropy) ->
+    in_turn(counted(alike, 0, more(failed, 1, Entropy)));
 compared({ok, 0}, #entropy{counts = #{alike := Alike}} = Entropy) ->
     counted(alike, Alike + 1, more(compared, 1, Entropy));
 compared({ok, Repaired}, Entropy0) ->

@@ -27,7 +27,7 @@
 %% file, without what was written since. The former one is not gone on with, as it has no name.
 -module(weft_kv_log).
 
--export([open/3, file/1, append/2, append/3, commit/1, commit/2, is_waiting/1, bytes/1,
+-export([open/3, damaged/2, file/1, append/2, append/3, commit/1, commit/2, is_waiting/1, bytes/1,
          synced_bytes/1, rewrite/2, delete/1, close/1]).
 -export_type([log/0, entry/0]).
 
@@ -96,6 +96,16 @@ recovered(File, Bytes) ->
     case lists:prefix(binary_to_list(Bytes), ?MAGIC) of
         true -> created(File, []);
         false -> quarantined(File, 0, [])
+    end.
+
+%% @doc The files that were put aside, by their names. What was behind the damage is forgotten.
+-spec damaged(file:filename(), non_neg_integer()) -> [file:filename()].
+damaged(Dir, Partition) ->
+    case file:list_dir(Dir) of
+        {ok, Files} ->
+            Prefix = integer_to_list(Partition) ++ ".log.damaged",
+            lists:sort([File || File <- Files, lists:prefix(Prefix, File)]);
+        {error, _} -> []
     end.
 
 quarantined(File, At, Entries) ->

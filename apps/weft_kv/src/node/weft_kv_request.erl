@@ -156,11 +156,18 @@ in_private(Fun) ->
     _ = spawn(weft_redact, run, [Fun]),
     ok.
 
-sent({_, _, Role} = Place, Request, Tag, #run{key = Key, kind = Kind}) ->
-    weft_vnode:send(weft_kv_vnode, Place, Key, {Request, Kind, Role}, Tag).
+sent(Place, Request, Tag, #run{key = Key} = Run) ->
+    weft_vnode:send(weft_kv_vnode, Place, Key, command(Place, Request, Run), Tag).
 
-ask({_, _, Role} = Place, Request, #run{key = Key, kind = Kind, timeout_ms = TimeoutMs}) ->
-    reply(weft_vnode:ask(weft_kv_vnode, Place, Key, {Request, Kind, Role}, TimeoutMs)).
+ask(Place, Request, #run{key = Key, timeout_ms = TimeoutMs} = Run) ->
+    reply(weft_vnode:ask(weft_kv_vnode, Place, Key, command(Place, Request, Run), TimeoutMs)).
+
+command({_, _, Role}, Request, #run{kind = Kind}) ->
+    {Request, told(Request, Kind, weft_kv_app:compares()), Role}.
+
+%% A replica that has lost what it had is to say so, if it is to get it back. A cache need not.
+told(read, #{evict := false} = Kind, true) -> Kind#{tell => incomplete};
+told(_, Kind, _) -> Kind.
 
 reply({ok, Answer}) -> Answer;
 reply({error, Reason}) -> {error, Reason}.

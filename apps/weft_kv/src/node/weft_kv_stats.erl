@@ -6,12 +6,13 @@
 %% Not here: how the replicas of other nodes are (each says that itself).
 -module(weft_kv_stats).
 
--export([new/0, count/3, partition/1, replica/1, ended/0, not_compared/1, read/0]).
+-export([new/0, count/3, partition/1, replica/1, ended/0, not_compared/1, recalls/0, read/0]).
 -export_type([kind/0, partition/0]).
 
 -type kind() :: get | put | delete.
 -type partition() :: #{hints | objects | memory_bytes | file_bytes := non_neg_integer(),
-                       unwritable := 0 | 1, ns := [pos_integer()]}.
+                       unwritable := 0 | 1, ns := [pos_integer()],
+                       recall := {Partition :: non_neg_integer(), weft_kv_recall:recall()}}.
 %% `hints': objects that wait for their owner. `unwritable': the last commit has failed. `ns': of
 %% how many replicas its objects are that others have to have, too.
 
@@ -89,6 +90,16 @@ not_compared(Ns) ->
     catch
         %% The application ends.
         error:badarg -> 0
+    end.
+
+%% @doc What the partitions of this node may have forgotten.
+-spec recalls() -> [{Partition :: non_neg_integer(), weft_kv_recall:recall()}].
+recalls() ->
+    try living() of
+        Said -> [Recall || {partition, #{recall := Recall}} <- Said]
+    catch
+        %% The application ends.
+        error:badarg -> []
     end.
 
 %% @doc What there is to tell, `not_running' if the application is not started. Times are sums.

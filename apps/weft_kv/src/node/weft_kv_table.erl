@@ -6,7 +6,7 @@
 
 -export([new/0, read/2, use/2, store/4, remove/2, clear/1, count/1, ending/1, bytes/1, bytes/2,
          is_smaller/3, evict/2, page/3, batch/3, keys/2, some/3, ns/1, segments/3, segment/4,
-         entries/5]).
+         entries/5, recall/1, recall/2]).
 
 -export_type([table/0, key/0, kind/0]).
 
@@ -25,11 +25,13 @@
 -define(SEGMENTS, 64).
 %% How many objects can end is in the table of the hashes. One that earlier code has made lacks it.
 -define(ENDING, ending).
+%% So is what may have been forgotten.
+-define(RECALL, recall).
 
 -spec new() -> table().
 new() ->
     Hashes = ets:new(?MODULE, [ordered_set]),
-    true = ets:insert(Hashes, {?ENDING, 0}),
+    true = ets:insert(Hashes, [{?ENDING, 0}, {?RECALL, weft_kv_recall:none()}]),
     #table{objects = ets:new(?MODULE, [ordered_set]), used = ets:new(?MODULE, [ordered_set]),
            hashes = Hashes, counts = counters:new(2, [])}.
 
@@ -83,7 +85,7 @@ remove(Key, #table{objects = Objects, used = Used, counts = Counts} = Table) ->
 -spec clear(table()) -> ok.
 clear(#table{objects = Objects, used = Used, hashes = Hashes, counts = Counts}) ->
     _ = [true = ets:delete_all_objects(Table) || Table <- [Objects, Used, Hashes]],
-    true = ets:insert(Hashes, {?ENDING, 0}),
+    true = ets:insert(Hashes, [{?ENDING, 0}, {?RECALL, weft_kv_recall:none()}]),
     counters:put(Counts, ?BYTES, 0).
 
 %% @doc How many objects there are, those of deleted keys among them.
@@ -196,6 +198,21 @@ following({KeyPartition, Bucket, _} = Last, Max, #table{objects = Objects} = Tab
         {KeyPartition, Bucket, _} = Key -> [Key | following(Key, Max - 1, Table)];
         _ -> []
     end.
+
+%% --- what may be lacking ----------------------------------------------------------------------
+
+%% @doc What may have been here once, and is not any more.
+-spec recall(table()) -> weft_kv_recall:recall().
+recall(#table{hashes = Hashes}) ->
+    case ets:lookup(Hashes, ?RECALL) of
+        [{_, Recall}] -> Recall;
+        [] -> weft_kv_recall:all()
+    end.
+
+-spec recall(weft_kv_recall:recall(), table()) -> ok.
+recall(Recall, #table{hashes = Hashes}) ->
+    true = ets:insert(Hashes, {?RECALL, Recall}),
+    ok.
 
 %% --- hashes -----------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@
 -behaviour(weft_vnode).
 
 -export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, tick/1, tick/2,
-         commit/1, is_held/3, terminate/2, directory/1, waiting/1, cancelled/2, stored/1]).
+         commit/1, is_held/3, terminate/2, directory/1, waiting/1, cancelled/2]).
 
 -define(ITEMS_BYTES, 1000000).
 %% Of a handoff: what is asked meanwhile waits for a batch that is read, sent and taken.
@@ -33,10 +33,6 @@
 %% Of the keys of a partition, when it is compared.
 -define(ENTRIES_MAX, 1000).
 -define(CLEANED_MAX, 500).
--define(SIBLINGS_MAX, 100).
-%% So long a cache remembers a deletion. What others have read or begun to write before it may be on
-%% its way for as long as a request takes.
--define(CACHE_GRACE_MS, 10000).
 
 -record(replica, {partition :: non_neg_integer(),
                   actor :: weft_kv_object:actor(),
@@ -59,10 +55,16 @@
 
 %% @private
 init(Partition, Options) ->
-    case options(Options) of
+    case weft_kv_vnode_options:check(Options) of
         {ok, All} ->
-            loaded(#replica{partition = Partition, table = weft_kv_table:new(), options = All,
-                            actor = actor(Partition)});
+            case loaded(#replica{partition = Partition, table = weft_kv_table:new(), options = All,
+                                 actor = actor(Partition)}) of
+                {ok, Replica} ->
+                    %% If it has to be compared, then soon.
+                    ok = weft_kv_stats:partition(has(Replica)),
+                    {ok, Replica};
+                {error, Reason} -> {error, Reason}
+            end;
         {error, Reason} -> {error, Reason}
     end.
 
@@ -70,7 +72,13 @@ loaded(#replica{options = #{dir := none}} = Replica) ->
     {ok, Replica};
 loaded(#replica{partition = Partition, options = #{dir := Dir}, table = Table} = Replica) ->
     case weft_kv_disk:open(Dir, Partition, ?MODULE, Table) of
-        {ok, Log, Durability} -> {ok, all_hints(with_durability(Durability, Replica, Log))};
+        {ok, Log, Durability} ->
+            Opened = with_durability(Durability, Replica, Log),
+            {ok, case weft_ring_lookup:owner(weft_ring, Partition) of
+                     {ok, Owner} when Owner =:= node() -> as_hints(Opened);
+                     %% What others have for it is not here.
+                     _ -> all_hints(Opened)
+                 end};
         {error, Reason} -> {error, Reason}
     end.
 
@@ -81,48 +89,26 @@ with_durability(Durability, #replica{options = Options} = Replica, Log) ->
 directory(#{dir := Dir}) -> Dir;
 directory(_Options) -> none.
 
-%% @doc The partitions of which there is something on disk.
--spec stored(term()) -> [non_neg_integer()].
-stored(#{dir := Dir}) when Dir =/= none ->
-    Files = case file:list_dir(Dir) of {ok, Names} -> Names; {error, _} -> [] end,
-    lists:sort([Partition || File <- Files, filename:extension(File) =:= ".log",
-                             {Partition, ""} <- [string:to_integer(filename:rootname(File))],
-                             Partition >= 0]);
-stored(_Options) ->
-    [].
-
-options([]) -> options(#{});
-options(Given) when is_map(Given) ->
-    Defaults = #{bytes_max => infinity, grace_ms => 86400000, siblings_max => ?SIBLINGS_MAX,
-                 dir => none},
-    All = maps:merge(Defaults, Given),
-    case maps:to_list(maps:without(maps:keys(Defaults), Given))
-        ++ [Pair || {Key, Value} = Pair <- maps:to_list(All), not is_valid(Key, Value)] of
-        [] -> {ok, All};
-        [Wrong | _] -> {error, {bad_option, Wrong}}
-    end;
-options(Given) -> {error, {bad_option, Given}}.
-
-is_valid(dir, Dir) -> Dir =:= none orelse io_lib:char_list(Dir);
-is_valid(siblings_max, 0) -> false;
-is_valid(_, Value) -> Value =:= infinity orelse is_integer(Value) andalso Value >= 0.
-
 %% Another one for each run of the process: what the last one has written may be lost.
 actor(Partition) ->
     iolist_to_binary([atom_to_binary(node()), $/, integer_to_binary(Partition), $/,
                       integer_to_binary(erlang:system_time(microsecond), 36), $.,
                       integer_to_binary(erlang:unique_integer([positive]), 36)]).
 
+%% Whoever does not ask would not know what to make of it.
 %% @private
+command(Key, {read, #{tell := incomplete} = Kind, primary}, Replica) ->
+    {reply, {ok, Object}} = command(Key, {read, maps:remove(tell, Kind), primary}, Replica),
+    {reply, {case counts(Key, Kind, Replica) of true -> ok; false -> incomplete end, Object}};
 command(Key, {Request, Kind, Role},
-        #replica{table = Table, actor = Actor, last = Last} = Replica)
+        #replica{table = Table, actor = Actor, last = Last, options = Options} = Replica)
   when Request =:= read orelse element(1, Request) =:= write orelse element(1, Request) =:= merge,
        Role =:= primary orelse Role =:= fallback ->
     Object = object(weft_kv_table:use(Key, Table)),
     case weft_kv_replica:requested(Request, {Actor, Last}, map_get(siblings, Kind), Object) of
         Object -> {reply, {ok, Object}};
         New ->
-            Max = siblings_max(Replica),
+            Max = weft_kv_vnode_options:siblings_max(Options),
             case {is_blocked(Key, Replica), is_full(Key, New, Kind, Replica),
                   weft_kv_replica:is_crowding(Request, Max, Object, New)} of
                 {true, _, _} -> {reply, {error, not_written}};
@@ -148,6 +134,14 @@ command({KeyPartition, _, _}, {entropy, {What, N}}, #replica{table = Table}) ->
                     weft_kv_table:entries(N, KeyPartition, Segments, Page, Table);
                 _OfALaterVersion -> {error, unknown_command}
             end};
+command({KeyPartition, _, _}, {compared, Since, {N, Other}}, #replica{table = Table} = Replica) ->
+    Recall = weft_kv_table:recall(Table),
+    {reply, case weft_kv_recall:compared({{N, KeyPartition}, Other}, Since, Recall) of
+                {ok, New} ->
+                    ok = weft_kv_table:recall(New, Table),
+                    weft_kv_stats:partition(has(Replica));
+                outdated -> {error, outdated}
+            end};
 command(_, {objects, Keys}, #replica{table = Table}) ->
     {reply, weft_kv_table:batch(Keys, ?BATCH_BYTES, Table)};
 command(_, {merge_all, Items}, Replica) ->
@@ -168,6 +162,10 @@ command(_, {drop, Items}, _) ->
     {changes, [{Key, {brought, Key, {left_over, Object}}} || {Key, {Object, _}} <- Items], ok};
 command(_, _OfALaterVersion, _) ->
     {reply, {error, unknown_command}}.
+
+counts({KeyPartition, _, _} = Key, #{n := N}, #replica{table = Table} = Replica) ->
+    weft_kv_recall:counts({N, KeyPartition}, is_in_memory(Key, Replica),
+                          weft_kv_table:recall(Table)).
 
 %% What there is of the key with this object, if it is not so already. What is over and was
 %% forgotten here is not taken again from one that has yet to forget it: the two would bring it back
@@ -209,9 +207,6 @@ is_full(Key, New, _, #replica{options = #{bytes_max := Max}, table = Table}) ->
     weft_kv_table:bytes(Table) >= Max andalso not weft_kv_table:is_smaller(Key, New, Table)
         andalso (weft_kv_object:values(New) =/= []
                      orelse read(Key, Table) =:= weft_kv_object:new()).
-
-%% A process that was started by an earlier version was not told.
-siblings_max(#replica{options = Options}) -> maps:get(siblings_max, Options, ?SIBLINGS_MAX).
 
 %% What another node drops as soon as it is here. (Earlier versions take it for a part of the kind.)
 to_keep(Kind) -> Kind#{durability => synced}.
@@ -277,13 +272,13 @@ durability(#replica{options = Options}) -> maps:get(durability, Options, #{}).
 
 %% @private
 items(Cursor, Max, #replica{table = Table}) ->
-    weft_kv_table:page(Cursor, {Max, ?BATCH_BYTES}, Table).
+    weft_kv_handed:items(Cursor, {Max, ?BATCH_BYTES}, Table).
 
 %% @private
-take(Items, Note, Replica) ->
+take(Items, Note, #replica{table = Table} = Replica) ->
     Taken = lists:foldl(fun({Key, {Object, Kind}}, R) ->
                             merged(Key, Object, to_keep(Note, Kind), R)
-                        end, Replica, Items),
+                        end, Replica, weft_kv_handed:taken(Items, Table)),
     {ok, Taken#replica{filled = true}}.
 
 %% Hints are not from a former owner, and there may be no other copy of them. With `none' the
@@ -298,6 +293,8 @@ clear(none, #replica{log = Log} = Replica) ->
         {error, Reason} -> {error, Reason}
     end;
 clear(_Mark, #replica{table = Table, hints = Hints} = Replica) ->
+    %% What follows is all that the former owner has.
+    ok = weft_kv_table:recall(weft_kv_recall:all(), Table),
     Keys = weft_kv_table:keys(fun(Key) -> not is_map_key(Key, Hints) end, Table),
     Objects = [{Key, read(Key, Table)} || Key <- Keys],
     {ok, renamed(Objects, removed(Keys, Replica#replica{filled = true,
@@ -360,8 +357,10 @@ tick(Bring, Replica0) ->
             end
     end.
 
-has(#replica{hints = Hints, table = Table, log = Log, blocked = Blocked}) ->
-    #{hints => map_size(Hints), objects => weft_kv_table:count(Table),
+has(#replica{partition = Partition, hints = Hints, table = Table, log = Log,
+             blocked = Blocked}) ->
+    #{recall => {Partition, weft_kv_table:recall(Table)},
+      hints => map_size(Hints), objects => weft_kv_table:count(Table),
       memory_bytes => weft_kv_table:bytes(Table),
       file_bytes => case Log of none -> 0; _ -> weft_kv_log:bytes(Log) end,
       ns => weft_kv_table:ns(Table),
@@ -369,14 +368,22 @@ has(#replica{hints = Hints, table = Table, log = Log, blocked = Blocked}) ->
 
 %% Who hands a partition over is not asked here any more. So whose it is no more without that has
 %% lost it by force, and the new owner has none of what is here.
-still_owned(#replica{partition = Partition, owned = Owned} = Replica) ->
+still_owned(#replica{partition = Partition, owned = Owned, filled = Filled} = Replica) ->
     case weft_ring_lookup:owner(weft_ring, Partition) of
         {ok, Owner} when Owner =:= node() -> Replica#replica{owned = true};
         {ok, _} when Owned -> all_hints(Replica);
+        {ok, _} when not Filled -> with_gaps(Replica);
         _ -> Replica
     end.
 
-all_hints(#replica{table = Table} = Replica) ->
+%% Others write for this partition, and not here. If it gets it by force, it lacks that.
+with_gaps(#replica{table = Table} = Replica) ->
+    ok = weft_kv_table:recall(weft_kv_recall:none(), Table),
+    Replica.
+
+all_hints(Replica) -> as_hints(with_gaps(Replica)).
+
+as_hints(#replica{table = Table} = Replica) ->
     Keys = weft_kv_table:keys(fun(_) -> true end, Table),
     Replica#replica{owned = false, filled = false, hints = maps:from_keys(Keys, true)}.
 
@@ -412,17 +419,9 @@ cleaned(#replica{table = Table, cleaned = Cursor} = Replica) ->
 now_ms() -> erlang:system_time(millisecond).
 
 is_waste(NowMs, Key, Object, Kind, Replica) ->
-    weft_kv_replica:is_waste(NowMs, grace_ms(Key, Object, Kind, Replica), Object).
-
-%% A cache forgets what is over at once, but not a deletion of which others have yet to hear.
-grace_ms(Key, Object, #{evict := true}, #replica{hints = Hints, options = #{grace_ms := Ms}}) ->
-    case {[deleted || #{value := deleted} <- weft_kv_object:siblings(Object)],
-          is_map_key(Key, Hints)} of
-        {[], _} -> 0;
-        {[_ | _], true} -> Ms;
-        {[_ | _], false} -> min(Ms, ?CACHE_GRACE_MS)
-    end;
-grace_ms(_, _, _, #replica{options = #{grace_ms := Ms}}) -> Ms.
+    #replica{hints = Hints, options = #{grace_ms := Ms}} = Replica,
+    GraceMs = weft_kv_replica:grace_ms(Object, Kind, is_map_key(Key, Hints), Ms),
+    weft_kv_replica:is_waste(NowMs, GraceMs, Object).
 
 bring(_, #replica{hints = Hints} = Replica) when map_size(Hints) =:= 0 ->
     Replica;

@@ -63,7 +63,7 @@ opened(Bucket, Partition, Options) ->
                       others => weft_kv_strong_bucket:replicas(Partition, Options) -- [node()],
                       keys_max => map_get(keys_max, Options),
                       existing => map_get(existing, Options),
-                      damaged => damaged(Dir, Partition)}, Entries),
+                      damaged => weft_kv_log:damaged(Dir, Partition)}, Entries),
                   #replica{name = weft_kv_strong_bucket:name(Bucket, Partition),
                            bucket = Bucket, partition = Partition, options = Options,
                            configuration = Configuration, log = Log});
@@ -91,16 +91,6 @@ begun(IsNew, {ok, Core, Effects}, Replica0) ->
         {error, Reason, Failed} ->
             ok = weft_kv_log:close(Failed),
             {stop, Reason}
-    end.
-
-%% The log puts a damaged file aside, and keeps what was before the damage. What was behind it is
-%% forgotten.
-damaged(Dir, Partition) ->
-    case file:list_dir(Dir) of
-        {ok, Files} ->
-            Prefix = integer_to_list(Partition) ++ ".log.damaged",
-            lists:sort([File || File <- Files, lists:prefix(Prefix, File)]);
-        {error, _} -> []
     end.
 
 %% @private

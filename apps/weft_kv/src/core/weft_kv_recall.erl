@@ -1,0 +1,69 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Does a replica know all that it has ever acknowledged, or may it have forgotten some of it?
+%% One that has started without what it had answers reads, but does not count (a read that finds
+%% nothing there may find something elsewhere). It counts again, for the keys of a partition, when
+%% it was compared with each other replica of them since: what of its own is left anywhere, it has
+%% then. What was written meanwhile it has, or was written elsewhere. Pure.
+%%
+%% All replicas of a new ring are like that: nobody knows that there was nothing. So the answers of
+%% all replicas together always count (`weft_kv_coordinator_core').
+%%
+%% Not here: who compares them (`weft_kv_entropy').
+-module(weft_kv_recall).
+
+-export([all/0, none/0, on_disk/0, is_all/1, counts/3, lacking/4, compared/3]).
+-export_type([recall/0, since/0]).
+
+-type since() :: reference().
+%% Tells whether it has forgotten something again since a comparison began.
+-type what() :: none | on_disk.
+%% `on_disk': what buckets have that are in memory only may be forgotten.
+-type group() :: {N :: pos_integer(), KeyPartition :: non_neg_integer()}.
+%% The keys of a partition in buckets with `N' replicas.
+-opaque recall() :: all | {what(), since(), #{group() => [Other :: non_neg_integer()]}}.
+
+%% @doc Nothing was forgotten.
+-spec all() -> recall().
+all() -> all.
+
+%% @doc Everything may be.
+-spec none() -> recall().
+none() -> {none, make_ref(), #{}}.
+
+%% @doc What is in memory only may be.
+-spec on_disk() -> recall().
+on_disk() -> {on_disk, make_ref(), #{}}.
+
+-spec is_all(recall()) -> boolean().
+is_all(Recall) -> Recall =:= all.
+
+%% @doc Does an answer count for keys like this, of a bucket that is in memory only or is not?
+-spec counts(group(), IsInMemory :: boolean(), recall()) -> boolean().
+counts(_, _, all) -> true;
+counts(_, false, {on_disk, _, _}) -> true;
+counts({N, _} = Group, _, {_, _, Compared}) -> length(maps:get(Group, Compared, [])) >= N - 1.
+
+%% @doc What the replica of this partition is still to be compared with, in a ring of so many
+%% partitions and for buckets with these numbers of replicas. It is the first one of each pair.
+-spec lacking(Partition :: non_neg_integer(), Size :: pos_integer(), [pos_integer()], recall()) ->
+          [{weft_kv_exchange:pair(), since()}].
+lacking(_, _, _, all) ->
+    [];
+lacking(Partition, Size, Ns, {_, Since, Compared}) ->
+    [{{N, KeyPartition, {Partition, Other}}, Since}
+     || N <- Ns, Back <- lists:seq(0, N - 1),
+        KeyPartition <- [(Partition - Back + Size) rem Size],
+        Step <- lists:seq(0, N - 1),
+        Other <- [(KeyPartition + Step) rem Size],
+        Other =/= Partition,
+        not lists:member(Other, maps:get({N, KeyPartition}, Compared, []))].
+
+%% @doc It was compared with another replica, and has all that this one has. `outdated': it has
+%% forgotten something since.
+-spec compared({group(), Other :: non_neg_integer()}, since(), recall()) ->
+          {ok, recall()} | outdated.
+compared({Group, Other}, Since, {What, Since, Compared}) ->
+    Others = lists:usort([Other | maps:get(Group, Compared, [])]),
+    {ok, {What, Since, Compared#{Group => Others}}};
+compared(_, _, _) ->
+    outdated.

@@ -1,0 +1,227 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Partitions that have forgotten what they had, or may have: what they say of it, to whom, and
+%% for how long. What reads make of that is tested in `weft_kv_recall_tests'.
+-module(weft_kv_forgetful_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(KIND, #{n => 3, evict => false, siblings => true}).
+-define(KEY, {0, bucket, <<"key">>}).
+
+%% --- one partition ----------------------------------------------------------------------------
+
+%% Earlier versions do not ask, and know no other answer.
+only_who_asks_is_told_test() ->
+    Vnode = vnode(0, #{}),
+    ?assertMatch({incomplete, _}, read(Vnode)),
+    ?assertEqual({reply, {ok, weft_kv_object:new()}},
+                 weft_kv_vnode:command(?KEY, {read, ?KIND, primary}, Vnode)),
+    %% Who stands in for an owner has what was written since, as ever.
+    ?assertMatch({reply, {ok, _}},
+                 weft_kv_vnode:command(?KEY, {read, ?KIND#{tell => incomplete}, fallback}, Vnode)).
+
+what_it_has_is_said_all_the_same_test() ->
+    Vnode = vnode(0, #{}),
+    {incomplete, Object} = read(written(?KEY, Vnode)),
+    ?assertEqual([<<"1">>], weft_kv_object:values(Object)).
+
+it_counts_when_it_was_compared_test() ->
+    ok = weft_kv_stats:new(),
+    try
+        Vnode = vnode(0, #{}),
+        [{0, Recall}] = weft_kv_stats:recalls(),
+        Lacking = [{Other, Since} || {{3, 0, {0, Other}}, Since} <-
+                                         weft_kv_recall:lacking(0, 8, [3], Recall)],
+        ?assertEqual([1, 2], [Other || {Other, _} <- Lacking]),
+        [begin
+             ?assertMatch({incomplete, _}, read(Vnode)),
+             ?assertEqual({reply, {error, outdated}},
+                          told({compared, make_ref(), {3, Other}}, Vnode)),
+             ?assertEqual({reply, ok}, told({compared, Since, {3, Other}}, Vnode))
+         end || {Other, Since} <- Lacking],
+        ?assertMatch({ok, _}, read(Vnode)),
+        %% Of keys of another partition it has not got back anything.
+        ?assertMatch({incomplete, _}, read({7, bucket, <<"key">>}, Vnode)),
+        [{0, Further}] = weft_kv_stats:recalls(),
+        ?assertEqual([], [Pair || {{3, 0, _}, _} = Pair <-
+                                      weft_kv_recall:lacking(0, 8, [3], Further)])
+    after
+        true = ets:delete(weft_kv_stats),
+        _ = persistent_term:erase(weft_kv_stats)
+    end.
+
+told(Command, Vnode) -> weft_kv_vnode:command({0, '', <<>>}, Command, Vnode).
+
+%% --- the next owner ---------------------------------------------------------------------------
+
+%% In batches of any size.
+the_next_owner_lacks_what_the_former_one_lacks_test() ->
+    [begin
+         From = lists:foldl(fun written/2, vnode(0, #{}),
+                            [{0, bucket, <<N>>} || N <- [1, 2, 3]]),
+         To = handed(From, Max),
+         ?assertEqual({Max, incomplete}, {Max, element(1, read(To))}),
+         ?assertEqual(weft_kv_test_copies:objects(From), weft_kv_test_copies:objects(To))
+     end || Max <- [1, 2, 100]].
+
+%% What a former owner had itself from one that had all, it has.
+the_next_owner_has_what_the_former_one_has_test() ->
+    {ok, Cleared} = weft_kv_vnode:clear({mark, 1}, vnode(0, #{})),
+    From = written(?KEY, Cleared),
+    ?assertMatch({ok, _}, read(From)),
+    ?assertMatch({ok, _}, read(handed(From, 100))).
+
+%% An earlier version keeps as an object what says that something may be lacking. It is not there
+%% for any request, is not compared, and is forgotten.
+an_earlier_version_forgets_it_test() ->
+    {[{Key, {Object, Kind}}], done} = weft_kv_vnode:items(start, 10, vnode(0, #{})),
+    Earlier = vnode(1, #{}),
+    {ok, Has} = weft_kv_vnode:change(Key, {merge, Object, Kind, primary}, none, Earlier),
+    ?assertEqual(1, objects(Has)),
+    ?assertEqual({reply, {[], true}},
+                 weft_kv_vnode:command({0, bucket, <<>>}, {page, <<>>}, Has)),
+    {_, Left} = weft_kv_vnode:tick(Has),
+    ?assertEqual(0, objects(Left)).
+
+objects(Vnode) -> length([Key || {Key, _} <- everything(Vnode)]).
+
+%% Behind what the partition says of itself.
+everything(Vnode) ->
+    {Items, done} = weft_kv_vnode:items({'after', {-2, '', <<>>}}, 100, Vnode),
+    Items.
+
+handed(From, Max) ->
+    {ok, To} = weft_kv_vnode:clear({mark, 1}, vnode(0, #{})),
+    handed(start, Max, From, To).
+
+handed(done, _, _, To) -> To;
+handed(Cursor, Max, From, To) ->
+    {Items, Next} = weft_kv_vnode:items(Cursor, Max, From),
+    ?assert(length(Items) =< Max),
+    {ok, Taken} = weft_kv_vnode:take(Items, {mark, 1}, To),
+    handed(Next, Max, From, Taken).
+
+%% By force, that is without a handoff: `remove'. Others have written for it meanwhile.
+who_was_not_the_owner_for_a_while_lacks_something_test() ->
+    {ok, Filled} = weft_kv_vnode:clear({mark, 1}, vnode(0, #{})),
+    try
+        %% The ring says it a moment later.
+        ok = owner(other),
+        {ok, Waiting} = ticked(Filled),
+        ?assertMatch({ok, _}, read(Waiting)),
+        ok = owner(node()),
+        {ok, Owner} = ticked(Waiting),
+        ?assertMatch({ok, _}, read(Owner)),
+        ok = owner(other),
+        {_, Former} = ticked(Owner),
+        ok = owner(node()),
+        {ok, Again} = ticked(Former),
+        ?assertMatch({incomplete, _}, read(Again))
+    after weft_ring_lookup:withdraw(weft_ring)
+    end.
+
+owner(Node) ->
+    weft_ring_lookup:publish_owners(weft_ring, [Node || _ <- lists:seq(1, 8)]).
+
+ticked(Vnode) -> weft_kv_vnode:tick(fun(_, _, _) -> self() end, Vnode).
+
+%% --- on disk ----------------------------------------------------------------------------------
+
+what_a_file_has_was_not_forgotten_test() ->
+    [in_directory(fun(Dir) ->
+         ok = kept([?KEY || What =/= empty], Dir),
+         ok = changed(What, filename:join(Dir, "0.log")),
+         ok = owner(Owner),
+         ?assertEqual({What, Owner, Says}, {What, Owner, element(1, read(vnode(0, #{dir => Dir})))})
+     end) || {What, Owner, Says} <- [{whole, node(), ok}, {whole, other, incomplete},
+                                     {empty, node(), incomplete}, {lost, node(), incomplete},
+                                     {damaged, node(), incomplete}]].
+
+changed(lost, File) -> file:delete(File);
+changed(damaged, File) ->
+    {ok, Bytes} = file:read_file(File),
+    file:write_file(File, [Bytes, <<1:64, 2:64>>]);
+changed(_, _) -> ok.
+
+%% The file has the other buckets.
+a_bucket_in_memory_was_forgotten_test() ->
+    in_directory(fun(Dir) ->
+        ok = weft_kv_durability:publish(#{memory => #{durability => memory}}),
+        ok = owner(node()),
+        try
+            ok = kept([?KEY, {0, memory, <<"key">>}], Dir),
+            Again = vnode(0, #{dir => Dir}),
+            ?assertMatch({ok, _}, read(Again)),
+            ?assertEqual({incomplete, weft_kv_object:new()}, read({0, memory, <<"key">>}, Again))
+        after weft_kv_durability:withdraw()
+        end
+    end).
+
+%% By a process that has ended.
+kept(Keys, Dir) ->
+    Written = lists:foldl(fun written/2, vnode(0, #{dir => Dir}), Keys),
+    {ok, Committed} = weft_kv_vnode:commit(Written),
+    weft_kv_vnode:terminate(normal, Committed).
+
+in_directory(Fun) ->
+    Dir = filename:join(filename:basedir(user_cache, atom_to_list(?MODULE)),
+                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
+    Level = maps:get(level, logger:get_primary_config()),
+    %% What is damaged is said in the log.
+    ok = logger:set_primary_config(level, critical),
+    try Fun(Dir)
+    after
+        ok = logger:set_primary_config(level, Level),
+        weft_ring_lookup:withdraw(weft_ring),
+        file:del_dir_r(Dir)
+    end.
+
+%% --- a node -----------------------------------------------------------------------------------
+
+%% All replicas are on it, so its reads are answered meanwhile. A process that has ended has
+%% forgotten what it had, and another one has it.
+a_partition_that_was_killed_gets_it_back_and_counts_test_() ->
+    {timeout, 60, fun() ->
+        Dir = weft_kv_one_node:started(?MODULE, #{}, #{bucket => #{n => 3},
+                                                       cache => #{n => 3, evict => true}}, 20),
+        try
+            {ok, _} = weft_kv:put(bucket, <<"key">>, <<"1">>),
+            {ok, Partition} = weft_ring:partition({<<"bucket">>, <<"key">>}),
+            Places = [{(Partition + Step) rem 8, node(), primary} || Step <- [0, 1, 2]],
+            Says = fun() -> [asked(Partition, Place) || Place <- Places] end,
+            weft_test_nodes:until(fun() -> Says() =:= [{ok, 1}, {ok, 1}, {ok, 1}] end),
+            {ok, Name} = weft_vnode_names:name(weft_kv_vnode, Partition),
+            ok = sys:suspend(weft_kv_entropy),
+            true = exit(whereis(Name), kill),
+            weft_test_nodes:until(fun() -> whereis(Name) =:= undefined end),
+            ?assertEqual([{incomplete, 0}, {ok, 1}, {ok, 1}], Says()),
+            ?assertMatch({ok, <<"1">>, _}, weft_kv:get(bucket, <<"key">>, #{r => 3})),
+            ok = sys:resume(weft_kv_entropy),
+            weft_test_nodes:until(fun() -> Says() =:= [{ok, 1}, {ok, 1}, {ok, 1}] end)
+        after weft_kv_one_node:stopped(Dir)
+        end
+    end}.
+
+asked(KeyPartition, Place) ->
+    {ok, {Tag, Object}} = weft_vnode:ask(weft_kv_vnode, Place, {KeyPartition, bucket, <<"key">>},
+                                         {read, ?KIND#{tell => incomplete}, primary}, 5000),
+    {Tag, length(weft_kv_object:values(Object))}.
+
+%% --- helpers ----------------------------------------------------------------------------------
+
+vnode(Partition, Options) ->
+    {ok, Vnode} = weft_kv_vnode:init(Partition, Options),
+    Vnode.
+
+read(Vnode) -> read(?KEY, Vnode).
+
+read(Key, Vnode) ->
+    {reply, Reply} = weft_kv_vnode:command(Key, {read, ?KIND#{tell => incomplete}, primary}, Vnode),
+    Reply.
+
+written(Key, Vnode) ->
+    Value = #{value => <<"1">>, written_ms => 0, expires_ms => never},
+    {change, Change, {ok, _}} =
+        weft_kv_vnode:command(Key, {{write, Value, #{}}, ?KIND, primary}, Vnode),
+    {ok, New} = weft_kv_vnode:change(Key, Change, none, Vnode),
+    New.

@@ -1,0 +1,217 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Replicas that forget what they had and are compared with others again, and what reads by
+%% `weft_kv_coordinator_core' find meanwhile: each acknowledged write that any replica still has.
+-module(weft_kv_recall_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(SIZE, 8).
+
+reads_find_what_is_left_anywhere_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(reads_find_what_is_left(fun tag/2),
+                                             [{to_file, user}, {numtests, 3000},
+                                              {max_size, 60}]))}.
+
+%% The check itself: who has forgotten counts at once, or after one comparison.
+the_same_check_fails_if_who_forgot_counts_test_() ->
+    [{timeout, 60, ?_assertNot(proper:quickcheck(reads_find_what_is_left(Tag),
+                                                 [quiet, noshrink, {numtests, 3000},
+                                                  {max_size, 60}]))}
+     || Tag <- [fun(_, _) -> ok end,
+                fun(N, Recall) ->
+                    case length([Pair || {{_, 0, _}, _} = Pair
+                                             <- weft_kv_recall:lacking(0, ?SIZE, [N], Recall)]) of
+                        Lacking when Lacking < N - 1 -> ok;
+                        _ -> tag(N, Recall)
+                    end
+                end]].
+
+reads_find_what_is_left(Tag) ->
+    ?FORALL({N, W}, ?LET(N, range(2, 4), {N, range(1, N)}),
+            ?FORALL({R, Steps}, {range(N - W + 1, N), list(a_step(N, W))},
+                    begin
+                        Replicas = [{weft_kv_object:new(), weft_kv_recall:none()}
+                                    || _ <- lists:seq(1, N)],
+                        {_, _, Missed} = lists:foldl(fun(Step, World) ->
+                                                         step(Step, {N, W, R, Tag}, World)
+                                                     end, {Replicas, [], []}, Steps),
+                        equals([], Missed)
+                    end)).
+
+a_step(N, W) ->
+    I = range(1, N),
+    frequency([{3, {write, ?LET(Order, a_order(N), lists:sublist(Order, W))}},
+               {1, {write, ?LET(Order, a_order(N), lists:sublist(Order, W - 1))}},
+               {1, {lose, I}},
+               {4, {compare, I, I, frequency([{8, none}, {1, I}])}},
+               {4, {read, a_order(N), range(1, N)}}]).
+
+a_order(N) ->
+    ?LET(Keys, vector(N, integer()),
+         [I || {_, I} <- lists:sort(lists:zip(Keys, lists:seq(1, N)))]).
+
+%% Writes that know nothing of each other, so that none is replaced. With a copy too few it was not
+%% acknowledged, but may be found.
+step({write, Some}, {_, W, _, _}, {Replicas, Acked, Missed}) ->
+    Value = integer_to_binary(erlang:unique_integer([positive])),
+    Object = weft_kv_object:put(#{value => Value, written_ms => 0, expires_ms => never}, #{}, Value,
+                                weft_kv_object:new()),
+    {lists:foldl(fun(I, Rs) -> merge(I, Object, Rs) end, Replicas, Some),
+     [Value || length(Some) =:= W] ++ Acked, Missed};
+step({lose, I}, _, {Replicas, Acked, Missed}) ->
+    {lose(I, Replicas), Acked, Missed};
+step({compare, I, I, _}, _, World) ->
+    World;
+%% Somebody may forget all before it is told.
+step({compare, I, Other, Loses}, {N, _, _, _}, {Replicas, Acked, Missed}) ->
+    {Both, Recall} = lists:nth(I, Replicas),
+    {Further, _} = lists:nth(Other, Replicas),
+    Compared = merge(Other, Both, merge(I, Further, Replicas)),
+    Left = case Loses of none -> Compared; _ -> lose(Loses, Compared) end,
+    {case [Since || {{_, 0, {_, P}}, Since} <- weft_kv_recall:lacking(I - 1, ?SIZE, [N], Recall),
+                    P =:= Other - 1] of
+         [] -> Left;
+         [Since] -> told(I, {{N, 0}, Other - 1}, Since, Left)
+     end, Acked, Missed};
+step({read, Order, Answers}, Rule, {Replicas, Acked, Missed}) ->
+    Left = values(lists:foldl(fun({Object, _}, Sum) -> weft_kv_object:merge(Object, Sum) end,
+                              weft_kv_object:new(), Replicas)),
+    {Replicas, Acked,
+     case read(lists:sublist(Order, Answers), Rule, Replicas) of
+         {ok, Object} -> [V || V <- Acked, lists:member(V, Left)] -- values(Object);
+         none -> []
+     end ++ Missed}.
+
+read(Order, {N, _, R, Tag}, Replicas) ->
+    {ok, Options} = weft_kv_bucket:check(#{n => N, r => R}),
+    Places = [{P, P, primary} || P <- lists:seq(0, N - 1)],
+    {State, _} = weft_kv_coordinator_core:init(read, Places, Options),
+    answer([{reply, lists:nth(I, Places), {Tag(N, Recall), Object}}
+            || I <- Order, {Object, Recall} <- [lists:nth(I, Replicas)]], State).
+
+answer([], _) -> none;
+answer([Reply | Replies], State0) ->
+    {State, Effects} = weft_kv_coordinator_core:handle(Reply, State0),
+    case [Object || {answer, {ok, Object}} <- Effects] of
+        [Object] -> {ok, Object};
+        [] -> answer(Replies, State)
+    end.
+
+tag(N, Recall) ->
+    case weft_kv_recall:counts({N, 0}, true, Recall) of
+        true -> ok;
+        false -> incomplete
+    end.
+
+values(Object) -> weft_kv_object:values(Object).
+
+merge(I, Object, Replicas) ->
+    changed(I, fun({Mine, Recall}) -> {weft_kv_object:merge(Object, Mine), Recall} end, Replicas).
+
+lose(I, Replicas) ->
+    changed(I, fun(_) -> {weft_kv_object:new(), weft_kv_recall:none()} end, Replicas).
+
+told(I, Other, Since, Replicas) ->
+    changed(I, fun({Object, Recall}) ->
+                   case weft_kv_recall:compared(Other, Since, Recall) of
+                       {ok, New} -> {Object, New};
+                       outdated -> {Object, Recall}
+                   end
+               end, Replicas).
+
+changed(I, Fun, Replicas) ->
+    {Before, [Replica | Others]} = lists:split(I - 1, Replicas),
+    Before ++ [Fun(Replica) | Others].
+
+%% All replicas of a new ring are like that. And if one of them is away, it may have what the others
+%% have forgotten.
+all_replicas_together_count_test() ->
+    Places = [{P, P, primary} || P <- [0, 1, 2]],
+    {ok, Options} = weft_kv_bucket:check(#{}),
+    Replies = [{reply, Place, {incomplete, weft_kv_object:new()}} || Place <- Places],
+    {State, _} = weft_kv_coordinator_core:init(read, Places, Options),
+    ?assertEqual(none, answer(lists:sublist(Replies, 2), State)),
+    ?assertEqual({ok, weft_kv_object:new()}, answer(Replies, State)),
+    Two = lists:foldl(fun(Reply, S) -> element(1, weft_kv_coordinator_core:handle(Reply, S)) end,
+                      State, lists:sublist(Replies, 2)),
+    Gone = {reply, {2, 2, primary}, {error, {unknown, killed}}},
+    ?assertMatch({_, [{answer, {error, {too_few, #{answered := 0,
+                                                   failed := [{2, {unknown, killed}},
+                                                              {1, incomplete},
+                                                              {0, incomplete}]}}}} | _]},
+                 weft_kv_coordinator_core:handle(Gone, Two)).
+
+%% An owner is away, and may have what the others have forgotten. In a new ring it has not, so
+%% whoever asks for no owners has an answer if all that are there have said what they have.
+all_that_are_there_count_but_not_as_owners_test() ->
+    [begin
+         {ok, Options} = weft_kv_bucket:check(#{pr => PR}),
+         {State, _} = weft_kv_coordinator_core:init(read, Places, Options),
+         Answer = answer([{reply, {P, P, Role}, {Tag, weft_kv_object:new()}}
+                          || {P, P, Role} <- Places,
+                             Tag <- [case Role of primary -> incomplete; fallback -> ok end]],
+                         State),
+         ?assertEqual({PR, Places, Expected}, {PR, Places, Answer =/= none})
+     end || {PR, Expected} <- [{0, true}, {1, false}],
+            Places <- [[{0, 0, primary}, {1, 1, primary}, {2, 2, fallback}],
+                       [{0, 0, primary}, {1, 1, primary}]]].
+
+%% What it has is heard, and it gets what it lacks.
+who_has_forgotten_is_heard_and_repaired_test() ->
+    Places = [{P, P, primary} || P <- [0, 1, 2]],
+    {ok, Options} = weft_kv_bucket:check(#{}),
+    [One, Two] = [weft_kv_object:put(#{value => V, written_ms => 0, expires_ms => never}, #{}, V,
+                                     weft_kv_object:new()) || V <- [<<"1">>, <<"2">>]],
+    {State, _} = weft_kv_coordinator_core:init(read, Places, Options),
+    {_, Effects} = lists:foldl(fun({P, Reply}, {S, Before}) ->
+                                   {Next, More} = weft_kv_coordinator_core:handle(
+                                                    {reply, {P, P, primary}, Reply}, S),
+                                   {Next, Before ++ More}
+                               end, {State, []},
+                               [{0, {incomplete, One}}, {1, {ok, Two}}, {2, {ok, Two}}]),
+    Both = weft_kv_object:merge(One, Two),
+    ?assertMatch([{answer, {ok, Both}} | _], Effects),
+    ?assertEqual([0, 1, 2], lists:sort([P || {repair, {P, _, _}, Repair} <- Effects,
+                                             Repair =:= Both])).
+
+%% --- rules ------------------------------------------------------------------------------------
+
+%% In whatever order, and not before the last of them.
+it_counts_when_it_was_compared_with_all_others_test() ->
+    ?assert(proper:quickcheck(
+              ?FORALL({Partition, Ns, Seed}, {range(0, ?SIZE - 1), [2, 3, 8], integer()},
+                      begin
+                          Recall = weft_kv_recall:none(),
+                          Pairs = weft_kv_recall:lacking(Partition, ?SIZE, Ns, Recall),
+                          _ = rand:seed(exsss, Seed),
+                          Order = [P || {_, P} <- lists:sort([{rand:uniform(), P} || P <- Pairs])],
+                          compared_one_by_one(Order, Partition, Ns, Recall)
+                      end), [{to_file, user}, {numtests, 50}])).
+
+compared_one_by_one(Left, Partition, Ns, Recall) ->
+    ?assertEqual(lists:sort(Left),
+                 lists:sort(weft_kv_recall:lacking(Partition, ?SIZE, Ns, Recall))),
+    [?assertEqual([] =:= [Pair || {{ItsN, ItsP, _}, _} = Pair <- Left, ItsN =:= N, ItsP =:= P],
+                  weft_kv_recall:counts({N, P}, true, Recall))
+     || N <- Ns, Back <- lists:seq(0, N - 1), P <- [(Partition - Back + ?SIZE) rem ?SIZE]],
+    case Left of
+        [] -> true;
+        [{{N, P, {Partition, Other}}, Since} | Further] ->
+            {ok, Next} = weft_kv_recall:compared({{N, P}, Other}, Since, Recall),
+            compared_one_by_one(Further, Partition, Ns, Next)
+    end.
+
+%% Those of other versions of what it has forgotten do not count.
+a_comparison_that_began_before_it_forgot_does_not_count_test() ->
+    [{_, Since} | _] = weft_kv_recall:lacking(0, ?SIZE, [2], weft_kv_recall:none()),
+    ?assertEqual(outdated, weft_kv_recall:compared({{2, 0}, 1}, Since, weft_kv_recall:none())),
+    ?assertEqual(outdated, weft_kv_recall:compared({{2, 0}, 1}, Since, weft_kv_recall:all())).
+
+what_is_on_disk_counts_test() ->
+    ?assertEqual([true, false], [weft_kv_recall:counts({3, 0}, IsInMemory, weft_kv_recall:on_disk())
+                                 || IsInMemory <- [false, true]]),
+    ?assert(weft_kv_recall:counts({3, 0}, true, weft_kv_recall:all())),
+    ?assertEqual([], weft_kv_recall:lacking(0, ?SIZE, [3], weft_kv_recall:all())),
+    %% There is no other replica from which it could get anything.
+    ?assert(weft_kv_recall:counts({1, 0}, true, weft_kv_recall:none())).
