@@ -24,7 +24,9 @@ scan(Paths) ->
             Program = weft_migrate_program:of_files(Files),
             Results = [{File, scan_file(File, Program)} || File <- Files],
             {ok, #{files => length(Files),
-                   findings => lists:append([Found || {_, {ok, Found}} <- Results]),
+                   findings => lists:append([Found || {_, {ok, {Found, _}}} <- Results])
+                       ++ weft_migrate_locks:differing(
+                            lists:append([Locks || {_, {ok, {_, Locks}}} <- Results])),
                    failed => [{File, Reason} || {File, {error, Reason}} <- Results]}};
         Error ->
             Error
@@ -40,13 +42,14 @@ is_elixir(File) -> lists:member(filename:extension(File), [".ex", ".exs"]).
 
 elixir(File) ->
     case file:read_file(File) of
-        {ok, Bytes} -> {ok, weft_migrate_elixir:findings(File, Bytes)};
+        {ok, Bytes} -> {ok, {weft_migrate_elixir:findings(File, Bytes), []}};
         {error, Reason} -> {error, file:format_error(Reason)}
     end.
 
 erlang_source(File, Program) ->
     case read(File, Program) of
-        {ok, Source} -> {ok, weft_migrate_scan:findings(Source)};
+        {ok, Source} ->
+            {ok, {weft_migrate_scan:findings(Source), weft_migrate_locks:places(Source)}};
         Error -> Error
     end.
 

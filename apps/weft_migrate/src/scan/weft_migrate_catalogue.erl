@@ -35,6 +35,12 @@ names() ->
           "A lock is taken on each node of the list, one after the other.",
           "2 requests to each node of the list for one lock",
           "as it is it is exact; weft_global keeps it on three of these nodes"),
+     warning(global_locks_differ, "one lock of global, different nodes",
+             "Another place of this lock names other nodes, or may. With global the two exclude "
+             "each other if they have a node in common; weft_global keeps a lock on three nodes of "
+             "the list, so there they may not.",
+             "none; but two processes may have the lock at once",
+             "name the same nodes at all places of the lock, before it is rewritten"),
      warning(global_via, "{global, Name}",
              "The process is registered and found by global.",
              "that of registering a name with global",
