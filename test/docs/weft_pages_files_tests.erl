@@ -80,7 +80,7 @@ nodes_go_to_the_hosts_test() ->
         Given = #{counts => weft_deploy_spec:counts(Spec, #{}), versions => #{web => "1"},
                   placed => #{}, cores => #{"db1.example.org" => 2}, dir => "/", erl => "erl"},
         Desired = weft_deploy_nodes:desired(Spec, [], Given),
-        #{start := Start} = weft_deploy_plan:new(Desired, Seen, [], false),
+        #{start := Start} = weft_deploy_plan:new(Desired, Seen, [], [], false),
         At = [Host || #{host := Host} <- Start],
         ?assertEqual({9, 8}, {length(At), length([x || "db2.example.org" <- At])}),
         ?assertEqual(["db1.example.org", "db2.example.org"], lists:usort(At))
