@@ -30,7 +30,7 @@ cells(full) ->
     Variants = [stock, stock_mesh, weft_mesh, weft_groups, weft_peers],
     [cell(Workload, Nodes, 360, Variants)
      || Nodes <- [1, 2, 4, 8], Workload <- [city, city_districts]]
-        ++ [phold(Nodes, 200, Variants) || Nodes <- [1, 2, 4, 8]]
+        ++ [phold(Nodes, 4000, Variants) || Nodes <- [1, 2, 4, 8]]
         ++ [(weather(Nodes, ?WEATHER_STEPS, [stock, weft_mesh, weft_groups]))#{
               cost_ms := 12000 + 32000 div Nodes}
             || Nodes <- [1, 2, 4, 8, 16]].
