@@ -23,8 +23,8 @@ of_workload(Wanted, Cells) ->
     [Cell || #{workload := Workload} = Cell <- Cells, Workload =:= Wanted].
 
 cells_of_phold_are_told_in_words_test() ->
-    ?assertEqual("phold, 1 node, 4000 ticks", words(1)),
-    ?assertEqual("phold, 8 nodes, 4000 ticks", words(8)).
+    ?assertEqual("phold, 1 node, 200 ticks", words(1)),
+    ?assertEqual("phold, 8 nodes, 200 ticks", words(8)).
 
 words(Nodes) ->
     lists:flatten(io_lib:format("~ts", [weft_report_words:cell({<<"city">>, <<"phold">>, 0, Nodes,
