@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Simulations on real nodes: one hash for each workload, whatever the nodes and schedulers,
-%% while a gateway is killed and while connections are resumed; nodes that are killed, connections
-%% that are lost, nodes with other code, and going on from a checkpoint. The hashes together, on
-%% each topology and on stock distribution, are in weft_diasca_topologies_SUITE.
+%% and while a gateway is killed; nodes that are killed, and going on from a checkpoint. All that
+%% together, on each topology and on stock distribution, is in weft_diasca_topologies_SUITE.
 -module(weft_diasca_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -13,9 +12,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([one_hash_on_a_chain/1, one_hash_while_a_gateway_is_killed/1,
-         a_killed_node_is_told_and_the_run_continued/1, a_node_that_stands_still_is_told/1,
-         a_connection_that_is_lost_is_told/1, one_hash_while_a_connection_is_resumed/1,
-         a_node_with_other_code_is_told/1]).
+         a_killed_node_is_told_and_the_run_continued/1, a_node_that_stands_still_is_told/1]).
 
 -define(RUN_MS, 120000).
 %% More ticks than any workload has; and as many as are enough where messages take their time: all
@@ -27,9 +24,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [one_hash_on_a_chain, one_hash_while_a_gateway_is_killed,
-     a_killed_node_is_told_and_the_run_continued, a_node_that_stands_still_is_told,
-     a_connection_that_is_lost_is_told, one_hash_while_a_connection_is_resumed,
-     a_node_with_other_code_is_told].
+     a_killed_node_is_told_and_the_run_continued, a_node_that_stands_still_is_told].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -105,95 +100,6 @@ a_node_that_stands_still_is_told(Config) ->
                                       orelse (Node =:= A andalso What =/= [])]),
     ok = weft_test_nodes:continue(Paused),
     weft_test_nodes:until(fun() -> is_idle(Ref) andalso is_idle(Paused) end).
-
-%% --- a connection that is lost ----------------------------------------------------------------
-
-%% Between two nodes that take part. The node of the run keeps its connections with both, and nobody
-%% waits for the watchdog: that would be a minute, and `late'.
-a_connection_that_is_lost_is_told(Config) ->
-    Short = [a, b, c],
-    [_, B, C] = Names = names(Short),
-    Refs = [Ref, OfB, _] = [weft_diasca_nodes:start(Name, #{carrier => stock},
-                                                    ?config(place, Config)) || Name <- Short],
-    until_all_reach([Ref], Refs),
-    Outcome = in_background(
-                fun() ->
-                        weft_test_nodes:call(Ref, weft_diasca_nodes, held,
-                                             [phold, #{nodes => Names, ticks => ?ALL,
-                                                       probes => none}], ?RUN_MS)
-                end),
-    weft_test_nodes:until(fun() -> is_number(tick(Ref)) andalso tick(Ref) > 10 end),
-    true = weft_test_nodes:call(OfB, erlang, disconnect_node, [C]),
-    {error, {connection_lost, One, Other, {_, _}} = Reason} = Outcome(),
-    ?assertEqual(lists:sort([B, C]), lists:sort([One, Other])),
-    ?assertMatch("the connection between the nodes " ++ _, weft_diasca:format_error(Reason)),
-    weft_test_nodes:until(fun() -> lists:all(fun weft_diasca_nodes:is_idle/1, Refs) end).
-
-%% An atom, `over', is more than any tick.
-tick(Ref) -> weft_test_nodes:call(Ref, weft_diasca_nodes, tick_of_held, []).
-
-%% weft makes up for what a broken connection did not carry, so the run does not notice.
-one_hash_while_a_connection_is_resumed(Config) ->
-    Short = [a, b, c],
-    [_, _, C] = Names = names(Short),
-    Settings = #{config => [{topology, chain(Names)}, {faults, true}]},
-    Refs = [Ref, OfB, _] = [weft_diasca_nodes:start(Name, Settings, ?config(place, Config))
-                            || Name <- Short],
-    until_all_reach(Refs, Refs),
-    [disturbed(Ref, Workload, Names, fun() -> break_until_resumed(OfB, C) end)
-     || Workload <- weft_diasca_nodes:endless()].
-
-break_until_resumed(Ref, Peer) ->
-    Before = resumes(Ref, Peer),
-    weft_test_nodes:until(fun() ->
-                                  ok = weft_test_nodes:call(Ref, weft_fault, break, [Peer]),
-                                  resumes(Ref, Peer) > Before
-                          end).
-
-resumes(Ref, Peer) ->
-    Sessions = [weft_test_nodes:call(Ref, weft_session, info, [Session])
-                || Session <- weft_test_nodes:call(Ref, weft_sessions, list, [])],
-    lists:sum([Resumes || #{node := Node, resumes := Resumes} <- Sessions, Node =:= Peer]).
-
-%% --- other code -------------------------------------------------------------------------------
-
-a_node_with_other_code_is_told(Config) ->
-    Short = [a, b],
-    [A, B] = Names = names(Short),
-    Refs = [Ref, OfB] = [weft_diasca_nodes:start(Name, #{carrier => stock}, ?config(place, Config))
-                         || Name <- Short],
-    until_all_reach([Ref], Refs),
-    Run = fun(Workload, Options) ->
-                  weft_test_nodes:call(Ref, weft_diasca, run,
-                                       [Workload, Options#{nodes => Names, probes => none}],
-                                       ?RUN_MS)
-          end,
-    {ok, #{hash := Hash}} = Run(phold, #{}),
-    load_another(Ref, weft_diasca_phold, weft_diasca_only_here),
-    ?assertEqual({error, {no_module, B, weft_diasca_only_here}}, Run(weft_diasca_only_here, #{})),
-    load_another(OfB, weft_diasca_phold, weft_diasca_phold),
-    {error, Workload} = Run(phold, #{}),
-    ?assertEqual({other_code, B, weft_diasca_phold, A}, Workload),
-    Told = lists:flatten(io_lib:format("node ~ts has another version of the module "
-                                       "weft_diasca_phold than ~ts", [B, A])),
-    ?assertEqual(Told, lists:sublist(weft_diasca:format_error(Workload), length(Told))),
-    ?assertMatch({ok, #{hash := Hash}}, Run(phold, #{code => any})),
-    load_another(OfB, weft_diasca_actor_core, weft_diasca_actor_core),
-    ?assertEqual({error, {other_code, B, weft_diasca_actor_core, A}}, Run(soda, #{})).
-
-%% It does the same, by this name, and has one function more.
-load_another(Ref, Module, Name) ->
-    {Module, Beam, _} = code:get_object_code(Module),
-    {ok, {Module, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
-    Line = erl_anno:new(1),
-    {Before, [{attribute, _, module, Module} | After]} =
-        lists:splitwith(fun(Form) -> element(3, Form) =/= module end, Forms),
-    {ok, Name, Binary} = compile:forms(
-                           Before ++ [{attribute, Line, module, Name},
-                                      {attribute, Line, export, [{another, 0}]} | After]
-                           ++ [{function, Line, another, 0,
-                                [{clause, Line, [], [], [{atom, Line, version}]}]}]),
-    {module, Name} = weft_test_nodes:call(Ref, code, load_binary, [Name, "another", Binary]).
 
 %% --- nodes ------------------------------------------------------------------------------------
 

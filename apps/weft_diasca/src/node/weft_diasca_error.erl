@@ -24,29 +24,13 @@ words({option, checkpoint, none}) ->
 words({option, Key, Value}) ->
     f("the option ~tp can not be ~0tP", [Key, Value, 20]);
 words({no_node, Node, no_code}) ->
-    f("node ~ts has no code of weft_diasca, or that of an earlier version: put it in its code path",
-      [Node]);
+    f("node ~ts has no code of weft_diasca: put it in its code path", [Node]);
 words({no_node, Node, Why}) ->
     f("node ~ts can not be used: ~0tP", [Node, Why, 20]);
-words({node_lost, Node, Time, {silent, Other}}) ->
-    f("node ~ts was lost ~ts: ~ts has no connection with it, and it does not answer. ~ts",
-      [Node, at(Time), Other, continued()]);
 words({node_lost, Node, Time, Why}) ->
-    What = case Why of
-               noconnection -> f("node ~ts, or the connection with it,", [Node]);
-               _ -> f("the manager on node ~ts", [Node])
-           end,
-    f("~ts was lost ~ts: ~0tP. ~ts", [What, at(Time), Why, 20, continued()]);
-words({connection_lost, Node, Other, Time}) ->
-    f("the connection between the nodes ~ts and ~ts was lost ~ts, or could not be made, so what "
-      "their actors sent each other may not have arrived. ~ts",
-      [Node, Other, at(Time), continued()]);
-words({no_module, Node, Module}) ->
-    f("node ~ts does not have the module ~tp: put it in its code path", [Node, Module]);
-words({other_code, Node, Module, Than}) ->
-    f("node ~ts has another version of the module ~tp than ~ts, on which the run is: put the same "
-      "one in the code path of both, and load it. If both do the same, say `code => any'",
-      [Node, Module, Than]);
+    What = case Why of noconnection -> "node"; _ -> "the manager on node" end,
+    f("~ts ~ts was lost ~ts: ~0tP. With `checkpoint' a run can be continued on other nodes",
+      [What, Node, at(Time), Why, 20]);
 words({actor_failed, Node, Time, Id, Why}) ->
     f("actor ~b on ~ts failed ~ts: ~ts", [Id, Node, at(Time), failure(Why)]);
 words({late, Phase, Time, Late}) ->
@@ -63,8 +47,6 @@ words({run_lost, Why}) ->
     f("the process of the run has ended: ~0tP", [Why, 20]);
 words(Limit) ->
     limit(Limit).
-
-continued() -> "With `checkpoint' a run can be continued on other nodes".
 
 limit({too_many_actors, Node, Max}) ->
     f("node ~ts would have more than ~b actors (actors_max): use more nodes, or raise it",

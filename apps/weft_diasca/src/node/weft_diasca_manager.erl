@@ -1,10 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The time manager of a node for one run: it carries out what `weft_diasca_manager_core'
 %% decides, owns the processes of the actors and the directory, and ends with the run.
-%%
-%% It monitors the managers of the other nodes: what actors have sent each other over a connection
-%% that was lost may not have arrived, and nobody sends it again. The root hears of the connection
-%% then, and decides.
 -module(weft_diasca_manager).
 -behaviour(gen_server).
 
@@ -12,7 +8,6 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -record(state, {root :: pid(), monitor :: reference(), directory :: ets:table(),
-                others = #{} :: #{reference() => node()},
                 actors = #{} :: #{pid() => weft_diasca_actor:id()},
                 core :: weft_diasca_manager_core:manager()}).
 
@@ -37,22 +32,10 @@ handle_cast(_Request, State) ->
     {noreply, State}.
 
 %% @private
-handle_info({weft_diasca, {others, Managers}}, State) ->
-    {noreply, State#state{others = maps:from_list([{monitor(process, Pid), node(Pid)}
-                                                   || Pid <- Managers, Pid =/= self()])}};
-handle_info({weft_diasca, is_there}, #state{root = Root} = State) ->
-    Root ! {weft_diasca, {there, node()}},
-    {noreply, State};
 handle_info({weft_diasca, Event}, State) ->
     {noreply, handle(Event, State)};
 handle_info({'DOWN', Monitor, process, _, _}, #state{monitor = Monitor} = State) ->
     {stop, shutdown, State};
-handle_info({'DOWN', Monitor, process, _, Why}, #state{others = Others, root = Root} = State)
-  when is_map_key(Monitor, Others) ->
-    {Node, Left} = maps:take(Monitor, Others),
-    %% That a manager has ended for another reason, the root knows by itself.
-    _ = [Root ! {weft_diasca, {no_connection, node(), Node}} || Why =:= noconnection],
-    {noreply, State#state{others = Left}};
 handle_info({'EXIT', Pid, Why}, #state{actors = Actors, root = Root} = State) ->
     case maps:take(Pid, Actors) of
         {Id, Others} ->

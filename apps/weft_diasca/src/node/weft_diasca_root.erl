@@ -3,10 +3,8 @@
 %% decides, writes checkpoints, and watches.
 %%
 %% It tells its owner `{weft_diasca, Run, {ok, Result} | {error, Reason}}' once and ends; managers
-%% and actors end with it. It ends without a word when its owner ends. All nodes have to have the
-%% same code as this one. A node that is lost ends the run, and so does a connection between two of
-%% them; if one of the two is lost, its other end may tell it earlier, so that is looked at first.
-%% If a diasca is not over after `diasca_ms', the managers that are awaited are asked which of
+%% and actors end with it. It ends without a word when its owner ends. A node that is lost ends the
+%% run. If a diasca is not over after `diasca_ms', the managers that are awaited are asked which of
 %% their actors are late, and the run ends with their answers. To make actors, to collect a
 %% checkpoint and to finish may take as long each; to write a file takes as long as it takes.
 -module(weft_diasca_root).
@@ -18,18 +16,13 @@
 
 -define(START_MS, 30000).
 -define(ANSWER_MS, 2000).
-%% So long a node with which another has lost its connection may be silent.
--define(CUT_MS, 10000).
 
 %% `begin': the first actors, or a checkpoint. `about': kept with checkpoints.
 -type job() :: #{'begin' := {actors, list()} | {checkpoint, map()}, about := map(),
                  options := weft_diasca_options:options()}.
 -type reason() :: weft_diasca_root_core:reason()
                 | {no_node, node(), term()}
-                | {no_module, node(), module()}
-                | {other_code, node(), module(), Than :: node()}
                 | {node_lost, node(), weft_diasca_actor:time(), term()}
-                | {connection_lost, node(), node(), weft_diasca_actor:time()}
                 | {late, Phase :: atom(), weft_diasca_actor:time(),
                    [{node(), [weft_diasca_actor:id()] | silent}]}
                 | {checkpoint, file:filename(), term()}.
@@ -41,7 +34,6 @@
     core = none :: none | weft_diasca_root_core:root(),
     managers = #{} :: #{node() => pid()},
     monitors = #{} :: #{reference() => node()},
-    cut = none :: none | {node(), node(), Timer :: reference()},
     started_ms :: integer(),
     began_ms = none :: none | integer(),
     timer = none :: none | reference(),
@@ -72,23 +64,8 @@ now_ms() -> erlang:monotonic_time(millisecond).
 handle_continue(start, #state{job = #{options := #{checkpoint := File}}} = State) ->
     case File =:= none orelse weft_diasca_file:check(File) of
         {error, Why} -> over({error, {checkpoint, File, {not_writable, Why}}}, State);
-        _ -> alike(State)
+        _ -> managers(State)
     end.
-
-alike(#state{job = #{options := #{code := any}}} = State) ->
-    managers(State);
-alike(#state{job = #{'begin' := Begin, about := About, options := #{nodes := Nodes}}} = State) ->
-    Modules = weft_diasca_code:modules(About, Begin),
-    Here = weft_diasca_code:md5s(Modules),
-    Answers = erpc:multicall(Nodes, weft_diasca_code, md5s, [Modules], ?START_MS),
-    case [Reason || {Node, Answer} <- lists:zip(Nodes, Answers),
-                    Reason <- differences(Node, Answer, Here)] of
-        [] -> managers(State);
-        [Reason | _] -> over({error, Reason}, State)
-    end.
-
-differences(Node, {ok, There}, Here) -> weft_diasca_code:differences(Node, There, Here);
-differences(Node, Answer, _Here) -> [{no_node, Node, why(Answer)}].
 
 managers(#state{job = #{options := #{nodes := Nodes}}} = State) ->
     Answers = lists:zip(Nodes, erpc:multicall(Nodes, weft_diasca_manager, start, [self()],
@@ -96,8 +73,6 @@ managers(#state{job = #{options := #{nodes := Nodes}}} = State) ->
     case [{Node, Answer} || {Node, Answer} <- Answers, not is_started(Answer)] of
         [] ->
             Managers = maps:from_list([{Node, Pid} || {Node, {ok, {ok, Pid}}} <- Answers]),
-            Pids = maps:values(Managers),
-            lists:foreach(fun(Pid) -> Pid ! {weft_diasca, {others, Pids}} end, Pids),
             Monitors = maps:from_list([{monitor(process, Pid), Node}
                                        || {Node, Pid} <- maps:to_list(Managers)]),
             first(State#state{managers = Managers, monitors = Monitors});
@@ -138,14 +113,6 @@ handle_cast(_Other, State) -> {noreply, State}.
 %% @private
 handle_info({weft_diasca, {late, Node, Ids}}, #state{late = Late} = State) ->
     {noreply, State#state{late = case Late of none -> none; _ -> Late#{Node => Ids} end}};
-handle_info({weft_diasca, {no_connection, Node, Other}}, #state{cut = none} = State) ->
-    map_get(Other, State#state.managers) ! {weft_diasca, is_there},
-    {noreply, State#state{cut = {Node, Other, erlang:start_timer(?CUT_MS, self(), cut)}}};
-handle_info({weft_diasca, {no_connection, _, _}}, State) ->
-    {noreply, State};
-handle_info({weft_diasca, {there, Other}}, #state{cut = {Node, Other, _}, core = Core} = State) ->
-    {_, Time, _} = weft_diasca_root_core:is_late(Core),
-    over({error, {connection_lost, Node, Other, Time}}, State);
 handle_info({weft_diasca, {failed, Node, none, Id, Why}}, #state{core = Core} = State) ->
     {_, Time, _} = weft_diasca_root_core:is_late(Core),
     handle({failed, Node, Time, Id, Why}, State);
@@ -157,9 +124,6 @@ handle_info({'DOWN', Monitor, process, _, Why}, #state{monitors = Monitors, core
   when is_map_key(Monitor, Monitors) ->
     {_, Time, _} = weft_diasca_root_core:is_late(Core),
     over({error, {node_lost, map_get(Monitor, Monitors), Time, Why}}, State);
-handle_info({timeout, Timer, cut}, #state{cut = {Node, Other, Timer}, core = Core} = State) ->
-    {_, Time, _} = weft_diasca_root_core:is_late(Core),
-    over({error, {node_lost, Other, Time, {silent, Node}}}, State);
 handle_info({timeout, Timer, what_is_late}, #state{timer = Timer} = State) ->
     {noreply, ask(State)};
 handle_info({timeout, Timer, {late, Before}}, #state{timer = Timer, core = Core} = State) ->
