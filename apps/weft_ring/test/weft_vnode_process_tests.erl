@@ -180,7 +180,10 @@ what_may_still_be_given_is_kept_test() ->
         with_partition([], fun() ->
             ok = brought(Transfer),
             ?NAME ! tick,
-            ?assertEqual(Transfer, receive {promised, Asked} -> Asked after 5000 -> none end),
+            ?assertEqual(Transfer, receive
+                                       {'$gen_cast', {promised, Asked}} -> Asked
+                                   after 5000 -> none
+                                   end),
             ?assertMatch({{ok, {0, _}}, 1}, {ask(read), gen_server:call(?NAME, waiting)}),
             Server ! {ring, weft_ring_table:give(0, Baton, 'x@nowhere', Ring)},
             ?NAME ! tick,

@@ -15,7 +15,7 @@
 -module(weft_ring_server).
 -behaviour(gen_server).
 
--export([start_link/1, command/1, mine/0, handoffs/0]).
+-export([start_link/1, command/1, promised/1, mine/0, handoffs/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, hand_over/3, settle/0]).
 
 -define(CALL_MS, 15000).
@@ -41,6 +41,12 @@ start_link(Config) ->
 -spec command(term()) -> term().
 command(Command) ->
     call({command, Command}).
+
+%% @doc The owner is asked whether it still gives a partition to this node like this. Where no ring
+%% runs, nothing happens.
+-spec promised(weft_ring_table:transfer()) -> ok.
+promised(Transfer) ->
+    gen_server:cast(?MODULE, {promised, Transfer}).
 
 %% @doc What this node takes itself for the owner of.
 -spec mine() -> [non_neg_integer()] | {error, not_running}.
@@ -83,6 +89,8 @@ handle_call(Request, _From, Server) ->
     {reply, weft_stray:call(Request), Server}.
 
 %% @private
+handle_cast({promised, Transfer}, Server) ->
+    {noreply, event({command, none, {promised, Transfer}}, Server)};
 handle_cast(Request, Server) ->
     ok = weft_stray:message(Request),
     {noreply, Server}.
@@ -99,8 +107,6 @@ handle_info({timer, sync}, Server) ->
     {noreply, event({timer, sync}, greet(Server))};
 handle_info({handed, Transfer}, Server) ->
     {noreply, event({command, none, {handoff, done, Transfer}}, Server)};
-handle_info({promised, Transfer}, Server) ->
-    {noreply, event({command, none, {promised, Transfer}}, Server)};
 handle_info(settle, #server{settling = none} = Server) ->
     {noreply, Server#server{settling = spawn_monitor(?MODULE, settle, [])}};
 handle_info({'DOWN', Ref, process, Pid, Reason}, #server{settling = {Pid, Ref}} = Server) ->

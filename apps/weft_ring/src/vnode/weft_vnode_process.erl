@@ -422,7 +422,7 @@ is_another({error, _}) -> false.
 unpromised(none, Vnode) ->
     cancelled(Vnode);
 unpromised(Transfer, Vnode) ->
-    _ = weft_ring_server ! {promised, Transfer},
+    ok = weft_ring_server:promised(Transfer),
     Vnode.
 
 promised(#vnode{kept = #{mark := Mark}}) -> weft_vnode_plan:promised(Mark).
