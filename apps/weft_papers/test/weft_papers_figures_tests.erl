@@ -297,6 +297,13 @@ each_figure_has_cells_test() ->
      || #{id := Id, cells := Cells} <- weft_papers_figures:figures(),
         Options <- [[], ["--quick"]]].
 
+%% As if all its cells had been measured, with every metric.
+each_figure_finds_something_in_its_cells_test_() ->
+    [{lists:flatten([Id, $\s, Options]),
+      ?_assertMatch([_ | _], findings(Id, weft_papers_found:measured(Cells ++ Options)))}
+     || #{id := Id, cells := Cells} <- weft_papers_figures:figures(),
+        Options <- [[], ["--quick"]]].
+
 %% None takes 20 minutes, and all are measured twice at least, but for clusters of many nodes.
 each_figure_takes_less_than_twenty_minutes_test() ->
     [begin

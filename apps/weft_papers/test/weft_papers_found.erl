@@ -4,7 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([findings/2, says/3]).
+-export([findings/2, says/3, measured/1]).
 
 -type verdict() :: agrees | differs | open.
 -type rows() :: [tuple()].
@@ -31,3 +31,30 @@ as_expected([_ | Expected], [Other | Findings]) ->
     [Other | as_expected(Expected, Findings)];
 as_expected(_, Others) ->
     Others.
+
+%% @doc Every metric of each cell that a command measures with these arguments, made up.
+-spec measured([string()]) -> rows().
+measured(Arguments) ->
+    #{workloads := Workloads} = More = weft_papers:more(),
+    {ok, Given, _, _} = weft_argparse:parse(Arguments, weft_bench_cli:command(More), "bin/bench"),
+    Scope = case Given of
+                #{quick := true} -> quick;
+                #{} -> full
+            end,
+    [{row_cell(Cell), Variant, Metric, [100 + Nodes]}
+     || #{pairs := Nodes} = Cell
+            <- weft_bench_workload:cells(weft_bench_workload:modules() ++ Workloads, Scope),
+        is_given(Cell, Given),
+        Variant <- maps:get(variants, Cell), lists:member(Variant, maps:get(variants, Given,
+                                                                            [Variant])),
+        {Metric, _, _, _} <- weft_report_record:metrics(), Metric =/= skipped, Metric =/= failed].
+
+is_given(#{suite := Suite} = Cell, #{suites := Suites, only := Only}) ->
+    lists:member(atom_to_list(Suite), Suites)
+        andalso lists:any(fun(RE) -> re:run(weft_bench_workload:title(Cell), RE) =/= nomatch end,
+                          Only).
+
+row_cell(#{suite := Suite, workload := Workload, link := #{label := Link}} = Cell) ->
+    (maps:with([size_bytes, pairs, streams], Cell))#{
+      suite => atom_to_binary(Suite), workload => atom_to_binary(Workload),
+      link => atom_to_binary(Link)}.

@@ -119,7 +119,7 @@ figure(Id, Title, Workload) ->
 %% A list of them is separated by commas.
 chosen(<<"de_global">> = Workload) ->
     ["de_bench: ", weft_report_words:workload(Workload),
-     " .* (2|6|8|24|60) nodes. (0.0|0.01|0.5|1.0|5.0) %"];
+     " .* (2|3|6|8|24|60) nodes. (0.0|0.01|0.5|1.0|5.0) %"];
 chosen(Workload) ->
     ["de_bench: ", weft_report_words:workload(Workload), " .* (2|4|8|16|24) nodes"].
 

@@ -39,7 +39,8 @@
 
 %% @private
 cells(quick) ->
-    globals([2, 6], [0, 500]) ++ others([4], [10, 10000], [10, 1000], [1, 100]);
+    globals([3, 6], [0, 500]) ++ others([4], [10, 10000], [10, 1000], [1, 100])
+        ++ [cell(de_heavy, 2, 1000, 1000, ?BOTH)];
 cells(full) ->
     Globals = globals([2, 8, 24, ?QUOTAS, ?MANY], [0, 1, 33, 50, 100, 500]),
     Others = others([2, 4, 8, 16, 24, ?QUOTAS], [10, 100, 1000, 10000], [10, 1000, 100000],

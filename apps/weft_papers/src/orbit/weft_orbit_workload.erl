@@ -20,8 +20,8 @@
 
 %% @private
 cells(quick) ->
-    [cell(Workload, {2, 3}, 3000, [1, 2], [stock, weft_groups])
-     || Workload <- [orbit, orbit_grouped]];
+    [cell(Workload, Cut, 3000, [1, 2], [stock, weft_groups])
+     || Cut <- [{1, 1}, {2, 3}], Workload <- [orbit, orbit_grouped]];
 cells(full) ->
     Variants = [stock, stock_mesh, weft_mesh, weft_groups, weft_peers],
     [cell(Workload, Cut, 20000, [1, 2], Variants)
