@@ -28,6 +28,14 @@ it_says_why_test() ->
     ?assertEqual("group1 and group2 share the gateways b@h and f@h: on each side the node that "
                  "exchanges most with the other side (3.0 kB between the groups)", Joint).
 
+%% Of what is rounded to a thousand, too.
+bytes_have_a_unit_that_fits_test() ->
+    [begin
+         #{why := Why} = weft_group_proposal:make((talk())#{{'b@h', 'f@h'} => Bytes}),
+         ?assertNotEqual(nomatch, string:find(lists:last(Why), "(" ++ Text ++ " between"))
+     end || {Bytes, Text} <- [{999, "999 bytes"}, {999.6, "1.0 kB"}, {999900, "999.9 kB"},
+                              {999960, "1.0 MB"}]].
+
 it_says_that_there_is_nothing_to_gain_test() ->
     #{groups := Groups, why := Why, links := Links} = weft_group_proposal:make(clique(?LEFT)),
     ?assertEqual(#{group1 => ?LEFT}, Groups),

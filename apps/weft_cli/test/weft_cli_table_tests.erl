@@ -13,8 +13,8 @@ rows_may_be_short_and_cells_nested_test() ->
                  format([["node", "pid"], [["n", "01"]], ["n2", "7"]])).
 
 bytes_test() ->
-    ?assertEqual(["0 B", "999 B", "1.0 kB", "2.5 MB"],
-                 [weft_cli_table:bytes(B) || B <- [0, 999, 1000, 2500000]]).
+    ?assertEqual(["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "2.5 MB"],
+                 [weft_cli_table:bytes(B) || B <- [0, 999, 1000, 999949, 999950, 2500000]]).
 
 milliseconds_test() ->
     ?assertEqual(["-", "0.3 ms", "12.0 ms"],

@@ -98,7 +98,14 @@ numbers_have_two_digits_or_are_whole(Config) ->
          _ = until(["[...document.querySelectorAll('[aria-label=\"Chosen node\"] dd')]"
                     ".some(dd => dd.textContent === '", Text, "')"], Browser)
      end || {Bytes, Text} <- [{999, "999 B"}, {1040, "1 kB"}, {1500, "1.5 kB"}, {99400, "99 kB"},
-                              {99500, "100 kB"}, {99999999, "100 MB"}, {123456789, "123 MB"}]],
+                              {99500, "100 kB"}, {999400, "999 kB"}, {999500, "1 MB"},
+                              {99999999, "100 MB"}, {123456789, "123 MB"},
+                              {999600000000, "1 TB"}, {999600000000000, "1000 TB"}]],
+    [begin
+         patch(#{nodes => #{?FIRST => #{wake_up_us => Us}}}, Browser),
+         _ = until(["[...document.querySelectorAll('[aria-label=\"Chosen node\"] dd')]"
+                    ".some(dd => dd.textContent === '", Text, "')"], Browser)
+     end || {Us, Text} <- [{999, "999 µs"}, {999.6, "1 ms"}, {999400, "999 ms"}, {999600, "1 s"}]],
     ?assertEqual([], errors(Browser)).
 
 %% Such a key is another thing in JavaScript than in JSON.

@@ -179,5 +179,6 @@ tick(Ns, Step) when Step >= 100000000 -> io_lib:format("~.1f s", [Ns / 1.0e9]);
 tick(Ns, Step) when Step >= 1000000 -> io_lib:format("~b ms", [Ns div 1000000]);
 tick(Ns, _Step) -> io_lib:format("~.2f ms", [Ns / 1.0e6]).
 
-time(Ns) when abs(Ns) < 1000000 -> io_lib:format("~.1f us", [Ns / 1000]);
+%% What would be rounded to 1000.0 us is 1.00 ms.
+time(Ns) when abs(Ns) < 999950 -> io_lib:format("~.1f us", [Ns / 1000]);
 time(Ns) -> io_lib:format("~.2f ms", [Ns / 1000000]).

@@ -108,6 +108,16 @@ the_page_shows_all_test() ->
     ?assert(count("//rect[@class='run']", Page) > 20),
     ?assertEqual(0, count("//p[@class='warning']", Page)).
 
+%% Of what is rounded to a thousand, too.
+a_time_has_a_unit_that_fits_test() ->
+    #{flows := [#{sent := Sent} = Flow | _]} = Profile = profile(),
+    [?assertMatch({match, _},
+                  re:run(unicode:characters_to_binary(
+                           weft_profile_timeline:picture([Flow#{received := Sent + Ns}], around,
+                                                         Profile)),
+                         [": ", Text, "</title>"]), Text)
+     || {Ns, Text} <- [{999949, "999.9 us"}, {999950, "1.00 ms"}, {-999950, "-1.00 ms"}]].
+
 a_limit_is_told_first_test() ->
     #{nodes := [Side | Rest]} = Profile = profile(),
     [?assertEqual(1, count("//p[@class='warning']",

@@ -207,14 +207,15 @@ scales("/min") -> [{1.0e6, "M/min"}, {1.0e3, "k/min"}, {1.0, "/min"}];
 scales("bytes") -> [{1.0e9, "GB"}, {1.0e6, "MB"}, {1.0e3, "kB"}, {1.0, "B"}];
 scales(Unit) -> [{1.0, Unit}].
 
+%% What would be rounded to a thousand of a unit is one of the next.
 scaled(Value, [{Factor, Unit}]) -> {Value / Factor, Unit};
-scaled(Value, [{Factor, Unit} | _]) when abs(Value) >= Factor -> {Value / Factor, Unit};
+scaled(Value, [{Factor, Unit} | _]) when abs(Value) >= 0.9995 * Factor -> {Value / Factor, Unit};
 scaled(Value, [_ | Smaller]) -> scaled(Value, Smaller).
 
 %% Three digits that count; whole numbers from 100 on.
 digits(Value) when Value == 0 -> "0";
-digits(Value) when abs(Value) >= 100 -> integer_to_list(round(Value));
-digits(Value) when abs(Value) >= 10 -> io_lib:format("~.1f", [Value]);
+digits(Value) when abs(Value) >= 99.95 -> integer_to_list(round(Value));
+digits(Value) when abs(Value) >= 9.995 -> io_lib:format("~.1f", [Value]);
 digits(Value) when abs(Value) >= 0.1 -> io_lib:format("~.2f", [Value]);
 digits(Value) -> io_lib:format("~.3f", [Value]).
 

@@ -15,8 +15,19 @@ values_have_three_digits_and_a_unit_that_fits_test_() ->
              {-5000000, "bytes", "-5.00 MB"}, {120, "ns", "120 ns"}, {12.5, "s", "12.5 s"},
              {7, "", "7.00"}]].
 
+%% What is rounded to a thousand is one of the next unit, if there is one.
+rounding_leads_to_the_next_unit_test_() ->
+    [?_assertEqual(Expected, text(weft_report_words:value(Value, Unit)))
+     || {Value, Unit, Expected} <-
+            [{999499, "bytes", "999 kB"}, {999500, "bytes", "1.00 MB"}, {999.6, "us", "1.00 ms"},
+             {-999600, "us", "-1.00 s"}, {999600000, "ns", "1000 ms"},
+             {0.9996, "MB/s", "1.00 MB/s"}, {999.6, "MB/s", "1.00 GB/s"},
+             {999600.0, "1/s", "1.00 M/s"}, {999.6, "/min", "1.00 k/min"}, {99.96, "s", "100 s"},
+             {99.94, "s", "99.9 s"}, {9.996, "s", "10.0 s"}, {9.994, "s", "9.99 s"}]].
+
 a_range_has_one_unit_test() ->
     ?assertEqual("0.90 – 1.20 ms", text(weft_report_words:range(900, 1200, "us"))),
+    ?assertEqual("0.50 – 1.00 MB", text(weft_report_words:range(500000, 999600, "bytes"))),
     ?assertEqual("0 – 0 B", text(weft_report_words:range(0, 0, "bytes"))).
 
 small_ratios_keep_their_digits_test_() ->

@@ -85,8 +85,9 @@ inside(Nodes, Weights) ->
 
 words(Nodes) -> lists:join(", ", [atom_to_list(Node) || Node <- Nodes]).
 
-amount(Bytes) when Bytes >= 1.0e6 -> text("~.1f MB", [Bytes / 1.0e6]);
-amount(Bytes) when Bytes >= 1.0e3 -> text("~.1f kB", [Bytes / 1.0e3]);
+%% What would be rounded to a thousand of a unit is one of the next.
+amount(Bytes) when Bytes >= 999950 -> text("~.1f MB", [Bytes / 1.0e6]);
+amount(Bytes) when Bytes >= 999.5 -> text("~.1f kB", [Bytes / 1.0e3]);
 amount(Bytes) -> text("~b bytes", [round(Bytes)]).
 
 text(Format, Args) -> lists:flatten(io_lib:format(Format, Args)).

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers as people read them.
 
+// What digits would round to a thousand of a unit is one of the next.
+const THOUSAND = 999.5;
+
 export function bytes(number) {
   if (number === undefined || number === null) return "–";
   const units = ["B", "kB", "MB", "GB", "TB"];
   let value = number;
   let unit = 0;
-  while (Math.abs(value) >= 1000 && unit < units.length - 1) {
+  while (Math.abs(value) >= THOUSAND && unit < units.length - 1) {
     value /= 1000;
     unit += 1;
   }
@@ -17,8 +20,8 @@ export const rate = (number) => (number === undefined ? "–" : `${bytes(number)
 
 export function micros(us) {
   if (us === undefined || us === null) return "–";
-  if (us < 1000) return `${digits(us)} µs`;
-  if (us < 1e6) return `${digits(us / 1000)} ms`;
+  if (us < THOUSAND) return `${digits(us)} µs`;
+  if (us / 1000 < THOUSAND) return `${digits(us / 1000)} ms`;
   return `${digits(us / 1e6)} s`;
 }
 
