@@ -18,7 +18,8 @@
          a_comment_stays_while_it_is_written/1, no_path_is_asked_for_that_nobody_sees/1,
          who_leaves_a_view_and_comes_back_asks_once/1,
          why_a_recording_can_not_be_read_is_told_until_the_next_step/1,
-         of_the_past_nothing_of_today_is_shown/1]).
+         of_the_past_nothing_of_today_is_shown/1,
+         while_a_recording_is_shown_nothing_is_broken/1]).
 -export([a_cell_of_the_matrix_has_what_is_known_of_its_pair/1,
          the_colours_of_the_matrix_say_what_is_far_from_the_mean/1,
          the_keys_lead_through_the_matrix/1,
@@ -40,7 +41,7 @@ all() ->
      a_server_that_closes_at_once_is_called_less_and_less, a_comment_stays_while_it_is_written,
      no_path_is_asked_for_that_nobody_sees, who_leaves_a_view_and_comes_back_asks_once,
      why_a_recording_can_not_be_read_is_told_until_the_next_step,
-     of_the_past_nothing_of_today_is_shown,
+     of_the_past_nothing_of_today_is_shown, while_a_recording_is_shown_nothing_is_broken,
      a_cell_of_the_matrix_has_what_is_known_of_its_pair,
      the_colours_of_the_matrix_say_what_is_far_from_the_mean,
      the_keys_lead_through_the_matrix,
@@ -331,6 +332,50 @@ of_the_past_nothing_of_today_is_shown(Config) ->
     to_the_past("alarms", Browser),
     ?assertMatch([[_, _, _, _, _, <<"–"/utf8>>]], rows("Alarms", Browser)),
     ?assertEqual([], errors(Browser)).
+
+%% Neither with the mouse nor with the keyboard; nor what was asked before the recording was shown.
+while_a_recording_is_shown_nothing_is_broken(Config) ->
+    Undo = weft_dashboard_chromium:before("answers['/api/about'].chaos = true; "
+                                          "answers['/api/recording'] = past; "
+                                          "answers['/api/chaos'] = {};", ?config(browser, Config)),
+    Browser = opened("#view=chaos", Config),
+    _ = Undo(),
+    _ = until(can_break("true"), Browser),
+    press("Do it", Browser),
+    _ = until("document.querySelector('dialog[open]') !== null", Browser),
+    to_the_past("chaos", Browser),
+    _ = until(can_break("false"), Browser),
+    press("Yes, do it", Browser),
+    weft_dashboard_page_steps:with_token(Browser),
+    says_why("Nothing was done. A recording is shown", Browser),
+    says_why("A recording is shown", Browser),
+    ?assertEqual(0, evaluate("times('/api/chaos')", Browser)),
+    %% Tab leads past it.
+    _ = evaluate("window.reached = 0; document.addEventListener('focusin', ({ target }) => "
+                 "{ if (target.matches('[aria-label=Chaos] *')) reached += 1; }); 0", Browser),
+    [tab_to(Where, Browser) || Where <- ["e.textContent === 'Chaos'", "e.className === 'skip'"]],
+    ?assertEqual(0, evaluate("reached", Browser)),
+    %% The panel of a node beside the graph has no button for it then.
+    _ = evaluate("location.hash = 'view=graph&from=n001@host&at=1000'", Browser),
+    _ = until(["document.querySelector('[aria-label=\"Chosen node\"]').offsetParent !== null && ",
+               kill(), ".offsetParent === null"], Browser),
+    press("Back to now", Browser),
+    _ = until([kill(), ".offsetParent !== null"], Browser),
+    _ = evaluate("location.hash = 'view=chaos'", Browser),
+    _ = until(can_break("true"), Browser),
+    press("Do it", Browser),
+    press("Yes, do it", Browser),
+    _ = until("times('/api/chaos') === 1", Browser),
+    ?assertEqual([], errors(Browser)).
+
+can_break(IsSo) ->
+    ["(document.querySelector('[aria-label=Chaos] button').matches(':enabled')) === ", IsSo].
+
+kill() -> "document.querySelector('[aria-label=\"Chosen node\"] button.danger')".
+
+says_why(Text, Browser) ->
+    _ = until(["[...document.querySelectorAll('[aria-label=Chaos] [role=status]')]"
+               ".some(p => p.textContent.startsWith('", Text, "'))"], Browser).
 
 charts() -> "document.querySelector('[aria-label=Node] .charts').offsetParent !== null".
 

@@ -15,7 +15,7 @@ import { time } from "./parts/format.js";
 import { inSlices, nextTask } from "./parts/task.js";
 import { applyTheme } from "./parts/theme.js";
 import { alarmsView } from "./views/alarms.js";
-import { chaosView } from "./views/chaos.js";
+import { chaosView, IN_THE_PAST } from "./views/chaos.js";
 import { graphView } from "./views/graph.js";
 import { matrixView } from "./views/matrix.js";
 import { namesView } from "./views/names.js";
@@ -46,9 +46,11 @@ const app = {
   about: () => state.about,
   confirm: ask.confirm,
   play: player.play,
-  // Does it, with the token, and gives the words to show.
+  // Does it, with the token, and gives the words to show. A recording may have come on the screen
+  // since somebody was asked.
   async act(path, body, done) {
     if (!hasToken() && !(await changeToken())) return "Nothing was done: this takes the token.";
+    if (state.shown.isPast) return `Nothing was done. ${IN_THE_PAST}`;
     try {
       await post(path, body);
       return done;

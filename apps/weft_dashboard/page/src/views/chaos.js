@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults on purpose: nodes that are killed or paused, links that are cut, broken, healed. Only
-// where the dashboard and the nodes allow it, and with the token.
+// where the dashboard and the nodes allow it, with the token, and not while a recording is shown.
 
 import { h, say, field, options } from "../parts/element.js";
 
@@ -12,6 +12,9 @@ const ACTIONS = {
   heal_link: { text: "Heal a link", ends: ["from", "to"] },
 };
 
+export const IN_THE_PAST = "A recording is shown, and what is done here is done to the cluster as "
+  + "it is now. Go back to now for that.";
+
 export function chaosView(app) {
   const action = h("select");
   options(action, Object.keys(ACTIONS), Object.values(ACTIONS).map(({ text }) => text));
@@ -20,12 +23,14 @@ export function chaosView(app) {
     [end, field(end[0].toUpperCase() + end.slice(1), select)]));
   const seconds = h("input", { type: "number", min: "1" });
   const time = field("Seconds", seconds);
+  const why = h("p", { class: "told", role: "status" });
   const told = h("p", { class: "told", role: "status" });
-  const form = h("form", { class: "fields" }, field("What", action), Object.values(fields), time,
-    h("button", { class: "danger" }, "Do it"));
+  const choices = h("fieldset", { class: "fields" }, h("legend", { class: "hidden" }, "What to do"),
+    field("What", action), Object.values(fields), time, h("button", { class: "danger" }, "Do it"));
+  const form = h("form", {}, choices);
   const element = h("section", { class: "page", "aria-label": "Chaos" },
     h("p", {}, "This breaks the running cluster on purpose, to see what it does then."),
-    form, told);
+    why, form, told);
 
   action.addEventListener("change", arrange);
   form.addEventListener("submit", async (event) => {
@@ -54,6 +59,8 @@ export function chaosView(app) {
     element,
     update(cluster) {
       if (element.hidden) return;
+      choices.disabled = cluster.isPast;
+      say(why, cluster.isPast ? IN_THE_PAST : "");
       const names = cluster.nodes.map(({ name }) => name);
       for (const select of Object.values(ends)) options(select, names);
     },
