@@ -13,11 +13,12 @@
                      options => map(), order => sorted | shuffled,
                      probes => all | none | [Name :: term()],
                      checkpoint => file:filename(), checkpoint_ticks => pos_integer() | never,
-                     diasca_ms => pos_integer(), actors_max => pos_integer(),
+                     diasca_ms => pos_integer(), code => same | any, actors_max => pos_integer(),
                      messages_max => pos_integer(), diascas_max => pos_integer(),
                      probes_max => pos_integer()}.
 %% `ticks' is the last tick, `options' are those of the workload. With `checkpoint' the run is
-%% written to that file each `checkpoint_ticks' ticks, and when it is stopped.
+%% written to that file each `checkpoint_ticks' ticks, and when it is stopped. `code': whether nodes
+%% may have other versions of the engine and the workload than this one.
 -type result() :: weft_diasca_root_core:result().
 %% `hash': of all values of probes. `probes': the values that were kept. `messages' between actors,
 %% `away': how many of them went to another node. `wall_ms': without `setup_ms', which it took to

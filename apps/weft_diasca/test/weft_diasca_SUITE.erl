@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Simulations on real nodes: one hash for each workload, whatever the nodes and schedulers,
-%% and while a gateway is killed; nodes that are killed, and going on from a checkpoint. All that
-%% together, on each topology and on stock distribution, is in weft_diasca_topologies_SUITE.
+%% and while a gateway is killed; nodes that are killed, nodes with other code, and going on from a
+%% checkpoint. The hashes on each topology and on stock distribution are in
+%% weft_diasca_topologies_SUITE.
 -module(weft_diasca_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -12,7 +13,8 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([one_hash_on_a_chain/1, one_hash_while_a_gateway_is_killed/1,
-         a_killed_node_is_told_and_the_run_continued/1, a_node_that_stands_still_is_told/1]).
+         a_killed_node_is_told_and_the_run_continued/1, a_node_that_stands_still_is_told/1,
+         a_node_with_other_code_is_told/1]).
 
 -define(RUN_MS, 120000).
 %% More ticks than any workload has; and as many as are enough where messages take their time: all
@@ -24,7 +26,8 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [one_hash_on_a_chain, one_hash_while_a_gateway_is_killed,
-     a_killed_node_is_told_and_the_run_continued, a_node_that_stands_still_is_told].
+     a_killed_node_is_told_and_the_run_continued, a_node_that_stands_still_is_told,
+     a_node_with_other_code_is_told].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -100,6 +103,46 @@ a_node_that_stands_still_is_told(Config) ->
                                       orelse (Node =:= A andalso What =/= [])]),
     ok = weft_test_nodes:continue(Paused),
     weft_test_nodes:until(fun() -> is_idle(Ref) andalso is_idle(Paused) end).
+
+%% --- other code -------------------------------------------------------------------------------
+
+a_node_with_other_code_is_told(Config) ->
+    Short = [a, b],
+    [A, B] = Names = names(Short),
+    Refs = [Ref, OfB] = [weft_diasca_nodes:start(Name, #{carrier => stock}, ?config(place, Config))
+                         || Name <- Short],
+    until_all_reach([Ref], Refs),
+    Run = fun(Workload, Options) ->
+                  weft_test_nodes:call(Ref, weft_diasca, run,
+                                       [Workload, Options#{nodes => Names, probes => none}],
+                                       ?RUN_MS)
+          end,
+    {ok, #{hash := Hash}} = Run(phold, #{}),
+    load_another(Ref, weft_diasca_phold, weft_diasca_only_here),
+    ?assertEqual({error, {no_module, B, weft_diasca_only_here}}, Run(weft_diasca_only_here, #{})),
+    load_another(OfB, weft_diasca_phold, weft_diasca_phold),
+    {error, Workload} = Run(phold, #{}),
+    ?assertEqual({other_code, B, weft_diasca_phold, A}, Workload),
+    Told = lists:flatten(io_lib:format("node ~ts has another version of the module "
+                                       "weft_diasca_phold than ~ts", [B, A])),
+    ?assertEqual(Told, lists:sublist(weft_diasca:format_error(Workload), length(Told))),
+    ?assertMatch({ok, #{hash := Hash}}, Run(phold, #{code => any})),
+    load_another(OfB, weft_diasca_actor_core, weft_diasca_actor_core),
+    ?assertEqual({error, {other_code, B, weft_diasca_actor_core, A}}, Run(soda, #{})).
+
+%% It does the same, by this name, and has one function more.
+load_another(Ref, Module, Name) ->
+    {Module, Beam, _} = code:get_object_code(Module),
+    {ok, {Module, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
+    Line = erl_anno:new(1),
+    {Before, [{attribute, _, module, Module} | After]} =
+        lists:splitwith(fun(Form) -> element(3, Form) =/= module end, Forms),
+    {ok, Name, Binary} = compile:forms(
+                           Before ++ [{attribute, Line, module, Name},
+                                      {attribute, Line, export, [{another, 0}]} | After]
+                           ++ [{function, Line, another, 0,
+                                [{clause, Line, [], [], [{atom, Line, version}]}]}]),
+    {module, Name} = weft_test_nodes:call(Ref, code, load_binary, [Name, "another", Binary]).
 
 %% --- nodes ------------------------------------------------------------------------------------
 

@@ -144,6 +144,7 @@ bad_options_are_refused_with_a_reason_test() ->
     Refused(soda, #{tiks => 5}, "no option tiks"),
     Refused(soda, #{ticks => -5}, "option ticks can not be -5"),
     Refused(soda, #{diasca_ms => 1 bsl 32}, "option diasca_ms can not be"),
+    Refused(soda, #{code => other}, "option code can not be other"),
     Refused(soda, #{nodes => [a, a]}, "option nodes can not be"),
     Refused(soda, #{nodes => 5}, "option nodes can not be"),
     Refused(soda, #{nodes => []}, "option nodes can not be"),
@@ -170,6 +171,29 @@ a_workload_that_is_wrong_is_told_what_it_is_to_return_test() ->
 
 told(Pattern, Reason) ->
     ?assertMatch({match, _}, re:run(weft_diasca:format_error(Reason), Pattern, [dotall])).
+
+%% --- code -------------------------------------------------------------------------------------
+
+engine_workload_and_actors_are_compared_test() ->
+    About = #{workload => weft_diasca_phold},
+    Modules = weft_diasca_code:modules(About, {actors, [{lists, x, #{}}]}),
+    [?assert(lists:member(Module, Modules))
+     || Module <- [weft_diasca_phold, weft_diasca_actor_core, weft_diasca_root, lists]],
+    Saved = {checkpoint, #{actors => [#{module => lists}]}},
+    ?assert(lists:member(lists, weft_diasca_code:modules(About, Saved))).
+
+what_differs_is_named_test() ->
+    [{lists, Md5}, {no_such_module, none}] = Here = weft_diasca_code:md5s([lists, no_such_module]),
+    ?assertEqual(lists:module_info(md5), Md5),
+    ?assertEqual([], weft_diasca_code:differences(b@host, Here, Here)),
+    [Other, Missing] = [weft_diasca_code:differences(b@host, There, [{lists, Md5}])
+                        || There <- [[{lists, <<>>}], [{lists, none}]]],
+    ?assertEqual([{other_code, b@host, lists, node()}], Other),
+    ?assertEqual([{no_module, b@host, lists}], Missing),
+    ?assertEqual([{no_module, node(), lists}],
+                 weft_diasca_code:differences(b@host, [{lists, Md5}], [{lists, none}])),
+    told("^node b@host has another version of the module lists than .*code => any", hd(Other)),
+    told("^node b@host does not have the module lists: put it", hd(Missing)).
 
 %% --- checkpoints ------------------------------------------------------------------------------
 

@@ -24,9 +24,16 @@ words({option, checkpoint, none}) ->
 words({option, Key, Value}) ->
     f("the option ~tp can not be ~0tP", [Key, Value, 20]);
 words({no_node, Node, no_code}) ->
-    f("node ~ts has no code of weft_diasca: put it in its code path", [Node]);
+    f("node ~ts has no code of weft_diasca, or that of an earlier version: put it in its code path",
+      [Node]);
 words({no_node, Node, Why}) ->
     f("node ~ts can not be used: ~0tP", [Node, Why, 20]);
+words({no_module, Node, Module}) ->
+    f("node ~ts does not have the module ~tp: put it in its code path", [Node, Module]);
+words({other_code, Node, Module, Than}) ->
+    f("node ~ts has another version of the module ~tp than ~ts, on which the run is: put the same "
+      "one in the code path of both, and load it. If both do the same, say `code => any'",
+      [Node, Module, Than]);
 words({node_lost, Node, Time, Why}) ->
     What = case Why of noconnection -> "node"; _ -> "the manager on node" end,
     f("~ts ~ts was lost ~ts: ~0tP. With `checkpoint' a run can be continued on other nodes",

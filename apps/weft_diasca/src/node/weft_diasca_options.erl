@@ -8,9 +8,10 @@
 
 %% What the root process needs, and the settings of the simulation.
 -type options() :: #{nodes := [node(), ...], diasca_ms := pos_integer(),
-                     checkpoint := none | file:filename(), settings := map()}.
+                     checkpoint := none | file:filename(), code := same | any,
+                     settings := map()}.
 
--define(RUN, [nodes, diasca_ms, checkpoint]).
+-define(RUN, [nodes, diasca_ms, checkpoint, code]).
 
 %% @doc Those of a new run of a workload that simulates so many ticks by itself.
 -spec new(map(), weft_diasca_actor:tick()) -> {ok, options()} | {error, {option, term(), term()}}.
@@ -32,9 +33,10 @@ settings(#{checkpoint_ticks := never} = Options) -> Options#{checkpoint_ticks :=
 settings(Options) -> Options.
 
 defaults() ->
-    #{nodes => [node()], diasca_ms => 60000, checkpoint => none, options => #{}, seed => 1,
-      ticks => 0, order => sorted, probes => all, checkpoint_ticks => never, actors_max => 100000,
-      messages_max => 1000000, diascas_max => 10000, probes_max => 1000000}.
+    #{nodes => [node()], diasca_ms => 60000, checkpoint => none, code => same, options => #{},
+      seed => 1, ticks => 0, order => sorted, probes => all, checkpoint_ticks => never,
+      actors_max => 100000, messages_max => 1000000, diascas_max => 10000,
+      probes_max => 1000000}.
 
 checked(Options, Known) ->
     case [{Key, Value} || {Key, Value} <- maps:to_list(Options),
@@ -59,6 +61,7 @@ is_right(nodes, Nodes) when length(Nodes) > 0 ->
 is_right(nodes, _Other) -> false;
 is_right(checkpoint, File) ->
     File =:= none orelse (io_lib:printable_unicode_list(File) andalso File =/= "");
+is_right(code, Code) -> lists:member(Code, [same, any]);
 is_right(options, Options) -> is_map(Options);
 is_right(seed, _Seed) -> true;
 is_right(ticks, Ticks) -> is_integer(Ticks) andalso Ticks >= 0;

@@ -3,10 +3,11 @@
 %% decides, writes checkpoints, and watches.
 %%
 %% It tells its owner `{weft_diasca, Run, {ok, Result} | {error, Reason}}' once and ends; managers
-%% and actors end with it. It ends without a word when its owner ends. A node that is lost ends the
-%% run. If a diasca is not over after `diasca_ms', the managers that are awaited are asked which of
-%% their actors are late, and the run ends with their answers. To make actors, to collect a
-%% checkpoint and to finish may take as long each; to write a file takes as long as it takes.
+%% and actors end with it. It ends without a word when its owner ends. All nodes have to have the
+%% same code as this one. A node that is lost ends the run. If a diasca is not over after
+%% `diasca_ms', the managers that are awaited are asked which of their actors are late, and the run
+%% ends with their answers. To make actors, to collect a checkpoint and to finish may take as long
+%% each; to write a file takes as long as it takes.
 -module(weft_diasca_root).
 -behaviour(gen_server).
 
@@ -22,6 +23,8 @@
                  options := weft_diasca_options:options()}.
 -type reason() :: weft_diasca_root_core:reason()
                 | {no_node, node(), term()}
+                | {no_module, node(), module()}
+                | {other_code, node(), module(), Than :: node()}
                 | {node_lost, node(), weft_diasca_actor:time(), term()}
                 | {late, Phase :: atom(), weft_diasca_actor:time(),
                    [{node(), [weft_diasca_actor:id()] | silent}]}
@@ -64,8 +67,23 @@ now_ms() -> erlang:monotonic_time(millisecond).
 handle_continue(start, #state{job = #{options := #{checkpoint := File}}} = State) ->
     case File =:= none orelse weft_diasca_file:check(File) of
         {error, Why} -> over({error, {checkpoint, File, {not_writable, Why}}}, State);
-        _ -> managers(State)
+        _ -> alike(State)
     end.
+
+alike(#state{job = #{options := #{code := any}}} = State) ->
+    managers(State);
+alike(#state{job = #{'begin' := Begin, about := About, options := #{nodes := Nodes}}} = State) ->
+    Modules = weft_diasca_code:modules(About, Begin),
+    Here = weft_diasca_code:md5s(Modules),
+    Answers = erpc:multicall(Nodes, weft_diasca_code, md5s, [Modules], ?START_MS),
+    case [Reason || {Node, Answer} <- lists:zip(Nodes, Answers),
+                    Reason <- differences(Node, Answer, Here)] of
+        [] -> managers(State);
+        [Reason | _] -> over({error, Reason}, State)
+    end.
+
+differences(Node, {ok, There}, Here) -> weft_diasca_code:differences(Node, There, Here);
+differences(Node, Answer, _Here) -> [{no_node, Node, why(Answer)}].
 
 managers(#state{job = #{options := #{nodes := Nodes}}} = State) ->
     Answers = lists:zip(Nodes, erpc:multicall(Nodes, weft_diasca_manager, start, [self()],
