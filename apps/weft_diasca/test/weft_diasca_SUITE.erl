@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Simulations on real nodes: one hash for each workload, whatever the nodes and schedulers,
-%% and while a gateway is killed; nodes that are killed, nodes with other code, and going on from a
-%% checkpoint. The hashes on each topology and on stock distribution are in
-%% weft_diasca_topologies_SUITE.
+%% and while a gateway is killed; nodes that are killed, connections that are lost, nodes with other
+%% code, and going on from a checkpoint. The hashes on each topology and on stock distribution are
+%% in weft_diasca_topologies_SUITE.
 -module(weft_diasca_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -14,7 +14,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([one_hash_on_a_chain/1, one_hash_while_a_gateway_is_killed/1,
          a_killed_node_is_told_and_the_run_continued/1, a_node_that_stands_still_is_told/1,
-         a_node_with_other_code_is_told/1]).
+         a_connection_that_is_lost_is_told/1, a_node_with_other_code_is_told/1]).
 
 -define(RUN_MS, 120000).
 %% More ticks than any workload has; and as many as are enough where messages take their time: all
@@ -27,7 +27,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() ->
     [one_hash_on_a_chain, one_hash_while_a_gateway_is_killed,
      a_killed_node_is_told_and_the_run_continued, a_node_that_stands_still_is_told,
-     a_node_with_other_code_is_told].
+     a_connection_that_is_lost_is_told, a_node_with_other_code_is_told].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -103,6 +103,36 @@ a_node_that_stands_still_is_told(Config) ->
                                       orelse (Node =:= A andalso What =/= [])]),
     ok = weft_test_nodes:continue(Paused),
     weft_test_nodes:until(fun() -> is_idle(Ref) andalso is_idle(Paused) end).
+
+%% --- a connection that is lost ----------------------------------------------------------------
+
+%% Between two nodes that take part; the node of the run keeps its connections with both. Until
+%% something was on its way just then, the run goes on.
+a_connection_that_is_lost_is_told(Config) ->
+    Short = [a, b, c],
+    [_, B, C] = Names = names(Short),
+    Refs = [Ref, OfB, _] = [weft_diasca_nodes:start(Name, #{carrier => stock},
+                                                    ?config(place, Config)) || Name <- Short],
+    until_all_reach([Ref], Refs),
+    Outcome = in_background(
+                fun() ->
+                        weft_test_nodes:call(Ref, weft_diasca_nodes, held,
+                                             [phold, #{nodes => Names, ticks => ?ALL,
+                                                       probes => none, diasca_ms => 4000}],
+                                             ?RUN_MS)
+                end),
+    %% Before it has begun it looks like one that has ended.
+    weft_test_nodes:until(fun() -> is_number(tick(Ref)) end),
+    weft_test_nodes:until(fun() ->
+                                  _ = weft_test_nodes:call(OfB, erlang, disconnect_node, [C]),
+                                  tick(Ref) =:= over
+                          end),
+    {error, {connection_lost, {One, Other}, {_, _}, _} = Reason} = Outcome(),
+    ?assertEqual(lists:sort([B, C]), lists:sort([One, Other])),
+    ?assertMatch("the connection between the nodes " ++ _, weft_diasca:format_error(Reason)),
+    weft_test_nodes:until(fun() -> lists:all(fun weft_diasca_nodes:is_idle/1, Refs) end).
+
+tick(Ref) -> weft_test_nodes:call(Ref, weft_diasca_nodes, tick_of_held, []).
 
 %% --- other code -------------------------------------------------------------------------------
 

@@ -196,6 +196,21 @@ an_actor_that_crashes_is_named_test() ->
     ?assertMatch({failed, {actor_failed, a, {0, 0}, 1, {_, error, {not_plain, _}, _}}, _},
                  run([actor([{probe, who, self()}])], 1, settings(1), 1)).
 
+%% What was on its way when a diasca began has arrived.
+a_connection_that_was_lost_is_told_until_the_next_diasca_test() ->
+    Told = fun(Manager) ->
+                   {[{root, {late, a, [], Lost}}], _} =
+                       weft_diasca_manager_core:handle(who_is_late, Manager),
+                   Lost
+           end,
+    Cut = lists:foldl(fun(Node, Manager) ->
+                              {[], Next} = weft_diasca_manager_core:handle({lost, Node}, Manager),
+                              Next
+                      end, weft_diasca_manager_core:new(a), [c, b, c]),
+    ?assertEqual([b, c], Told(Cut)),
+    {_, Begun} = weft_diasca_manager_core:handle({begin_diasca, {0, 0}, {0, []}, [], []}, Cut),
+    ?assertEqual([], Told(Begun)).
+
 limits_end_a_run_test() ->
     Endless = {do, []},
     Loop = lists:foldl(fun(_, Inner) -> {do, [{send, 1, Inner}]} end, Endless, lists:seq(1, 20)),

@@ -83,6 +83,25 @@ an_actor_that_does_not_end_is_named_test_() ->
          told("at tick 1, diasca 0 did not end in time.*waits for actors \\[2,3\\]", Reason)
      end}.
 
+%% That of a node that has no part in the run is another matter.
+a_connection_that_was_lost_is_named_if_a_diasca_does_not_end_test_() ->
+    {timeout, 30,
+     fun() ->
+         Lost = fun(Node) ->
+                    Run = start([{tell, self()}, stuck], #{diasca_ms => 1000}),
+                    {links, [Manager]} = process_info(actor(), links),
+                    Manager ! {nodedown, Node, []},
+                    {error, Reason} = weft_diasca:await(Run),
+                    Reason
+                end,
+         Here = node(),
+         Cut = Lost(Here),
+         ?assertEqual({connection_lost, {Here, Here}, {1, 0}, [{Here, [2]}]}, Cut),
+         told("^the connection between the nodes .* was lost at tick 1, diasca 0, so what .* may "
+              "not have arrived.*waits for actors \\[2\\].*checkpoint", Cut),
+         ?assertEqual({late, running, {1, 0}, [{Here, [2]}]}, Lost(elsewhere@host))
+     end}.
+
 an_actor_that_crashes_is_named_test() ->
     {error, Reason} = run([idle, crash], #{}),
     ?assertMatch({actor_failed, _, {1, 0}, 2, {?MODULE, error, badarith, _}}, Reason),

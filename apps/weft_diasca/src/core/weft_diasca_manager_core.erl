@@ -10,12 +10,13 @@
 %% Events of the root: `{create, Births}', `{begin_diasca, Time, Born, Gone, Letters}' (Born: the
 %% last number that was given, and all new actors with their addresses; Gone: those that have ended;
 %% Letters: what the engine has to say to actors of this node), `{finish, Time}', `save',
-%% `who_is_late'. Of the node: `{spawned, Id, Address}'. Of its actors: see
-%% `weft_diasca_actor_core'.
+%% `who_is_late'. Of the node: `{spawned, Id, Address}', `{lost, Node}' (its connection with that
+%% node). Of its actors: see `weft_diasca_actor_core'.
 %% Effects: `{send, Address, Event}' to an actor, `{root, Message}', `{spawn, Birth}', `{end_actor,
 %% Address}', `{directory, Born, Gone}' (to be done before what follows).
 %% Messages to the root: `{created, Node, [{Id, Address}]}', `{done, Time, Node, Sum}', `{saved,
-%% Node, [Saved]}', `{late, Node, [Id]}', `{failed, Node, Time, Id, Why}'.
+%% Node, [Saved]}', `{late, Node, [Id], Lost}' (Lost: nodes with which the connection was lost since
+%% all was delivered last), `{failed, Node, Time, Id, Why}'.
 -module(weft_diasca_manager_core).
 
 -export([new/1, handle/2]).
@@ -43,6 +44,7 @@
     %% Actors that are not done, and what those that are done have told.
     waiting = #{} :: #{id() => true},
     gone = #{} :: #{id() => true},
+    lost = [] :: ordsets:ordset(node()),
     sum :: sum() | none,
     saved = [] :: [map()]}).
 
@@ -69,8 +71,11 @@ handle({done, Time, Id, Report}, Manager) ->
     done(Time, Id, Report, Manager);
 handle({failed, Time, Id, Why}, #manager{node = Node} = Manager) ->
     {[{root, {failed, Node, Time, Id, Why}}], Manager};
-handle(who_is_late, #manager{node = Node, waiting = Waiting} = Manager) ->
-    {[{root, {late, Node, lists:sublist(lists:sort(maps:keys(Waiting)), ?NAMED_MAX)}}], Manager};
+handle({lost, Node}, #manager{lost = Lost} = Manager) ->
+    {[], Manager#manager{lost = ordsets:add_element(Node, Lost)}};
+handle(who_is_late, #manager{node = Node, waiting = Waiting, lost = Lost} = Manager) ->
+    Ids = lists:sublist(lists:sort(maps:keys(Waiting)), ?NAMED_MAX),
+    {[{root, {late, Node, Ids, Lost}}], Manager};
 handle(save, #manager{actors = Actors} = Manager) ->
     all_saved(Manager#manager{saved = [], waiting = maps:map(fun(_, _) -> true end, Actors)},
               [{send, Address, save} || Address <- maps:values(Actors)]);
@@ -158,7 +163,7 @@ begin_all(Time, Triggers, Effects, #manager{actors = Actors} = Manager) ->
     Sum = #{next => none, acted => length(Triggers), sent => 0, away => 0, dropped => 0,
             probes => [], creates => [], gone => []},
     Sends = [{send, maps:get(Id, Actors), Event} || {Id, Event} <- Triggers],
-    all_done(Time, Manager#manager{sum = Sum,
+    all_done(Time, Manager#manager{sum = Sum, lost = [],
                                    waiting = maps:from_list([{Id, true} || {Id, _} <- Triggers])},
              Effects ++ Sends).
 

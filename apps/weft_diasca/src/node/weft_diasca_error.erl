@@ -41,8 +41,11 @@ words({node_lost, Node, Time, Why}) ->
 words({actor_failed, Node, Time, Id, Why}) ->
     f("actor ~b on ~ts failed ~ts: ~ts", [Id, Node, at(Time), failure(Why)]);
 words({late, Phase, Time, Late}) ->
-    f("the diasca (~ts) ~ts did not end in time (diasca_ms). ~ts",
-      [Phase, at(Time), lists:join("; ", [late(One) || One <- Late])]);
+    f("the diasca (~ts) ~ts did not end in time (diasca_ms). ~ts", [Phase, at(Time), all(Late)]);
+words({connection_lost, {Node, Other}, Time, Late}) ->
+    f("the connection between the nodes ~ts and ~ts was lost ~ts, so what their actors sent each "
+      "other may not have arrived, and the diasca did not end in time (diasca_ms). ~ts. With "
+      "`checkpoint' a run can be continued", [Node, Other, at(Time), all(Late)]);
 words({checkpoint, File, damaged}) ->
     f("~ts is no checkpoint, or is damaged", [File]);
 words({checkpoint, File, {not_writable, Why}}) ->
@@ -78,6 +81,8 @@ failure({_Module, _Class, {not_plain, Value}, _}) ->
     f("the value of a probe has ~0tP in it, which is not the same everywhere", [Value, 20]);
 failure({Module, Class, Why, Stack}) ->
     f("~tp, ~tp: ~0tP ~0tP", [Module, Class, Why, 20, lists:sublist(Stack, 2), 30]).
+
+all(Late) -> lists:join("; ", [late(One) || One <- Late]).
 
 late({Node, silent}) -> f("~ts does not answer", [Node]);
 late({Node, []}) -> f("~ts has no late actor", [Node]);

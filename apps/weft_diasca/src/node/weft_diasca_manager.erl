@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The time manager of a node for one run: it carries out what `weft_diasca_manager_core'
 %% decides, owns the processes of the actors and the directory, and ends with the run.
+%%
+%% It hears when a connection of its node is lost, without making one: what actors have sent each
+%% other over it may not have arrived. That alone ends no run.
 -module(weft_diasca_manager).
 -behaviour(gen_server).
 
@@ -19,6 +22,7 @@ start(Root) ->
 %% @private
 init(Root) ->
     process_flag(trap_exit, true),
+    ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
     {ok, #state{root = Root, monitor = monitor(process, Root),
                 directory = weft_diasca_directory:new(),
                 core = weft_diasca_manager_core:new(node())}}.
@@ -34,6 +38,10 @@ handle_cast(_Request, State) ->
 %% @private
 handle_info({weft_diasca, Event}, State) ->
     {noreply, handle(Event, State)};
+handle_info({nodedown, Node, _}, State) ->
+    {noreply, handle({lost, Node}, State)};
+handle_info({nodeup, _, _}, State) ->
+    {noreply, State};
 handle_info({'DOWN', Monitor, process, _, _}, #state{monitor = Monitor} = State) ->
     {stop, shutdown, State};
 handle_info({'EXIT', Pid, Why}, #state{actors = Actors, root = Root} = State) ->

@@ -5,9 +5,9 @@
 %% It tells its owner `{weft_diasca, Run, {ok, Result} | {error, Reason}}' once and ends; managers
 %% and actors end with it. It ends without a word when its owner ends. All nodes have to have the
 %% same code as this one. A node that is lost ends the run. If a diasca is not over after
-%% `diasca_ms', the managers that are awaited are asked which of their actors are late, and the run
-%% ends with their answers. To make actors, to collect a checkpoint and to finish may take as long
-%% each; to write a file takes as long as it takes.
+%% `diasca_ms', the managers that are awaited are asked which of their actors are late, and whether
+%% a connection was lost meanwhile, and the run ends with their answers. To make actors, to collect
+%% a checkpoint and to finish may take as long each; to write a file takes as long as it takes.
 -module(weft_diasca_root).
 -behaviour(gen_server).
 
@@ -26,9 +26,11 @@
                 | {no_module, node(), module()}
                 | {other_code, node(), module(), Than :: node()}
                 | {node_lost, node(), weft_diasca_actor:time(), term()}
-                | {late, Phase :: atom(), weft_diasca_actor:time(),
-                   [{node(), [weft_diasca_actor:id()] | silent}]}
+                | {late, Phase :: atom(), weft_diasca_actor:time(), late()}
+                | {connection_lost, {node(), node()}, weft_diasca_actor:time(), late()}
                 | {checkpoint, file:filename(), term()}.
+
+-type late() :: [{node(), [weft_diasca_actor:id()] | silent}].
 
 -record(state, {
     owner :: pid(),
@@ -40,7 +42,7 @@
     started_ms :: integer(),
     began_ms = none :: none | integer(),
     timer = none :: none | reference(),
-    late = none :: none | #{node() => [weft_diasca_actor:id()]}}).
+    late = none :: none | #{node() => {[weft_diasca_actor:id()], Lost :: [node()]}}}).
 
 %% @doc Starts a run for the caller.
 -spec start(job()) -> {ok, pid()}.
@@ -129,8 +131,8 @@ handle_cast(stop, State) -> handle(stop, State);
 handle_cast(_Other, State) -> {noreply, State}.
 
 %% @private
-handle_info({weft_diasca, {late, Node, Ids}}, #state{late = Late} = State) ->
-    {noreply, State#state{late = case Late of none -> none; _ -> Late#{Node => Ids} end}};
+handle_info({weft_diasca, {late, Node, Ids, Lost}}, #state{late = Late} = State) ->
+    {noreply, State#state{late = case Late of none -> none; _ -> Late#{Node => {Ids, Lost}} end}};
 handle_info({weft_diasca, {failed, Node, none, Id, Why}}, #state{core = Core} = State) ->
     {_, Time, _} = weft_diasca_root_core:is_late(Core),
     handle({failed, Node, Time, Id, Why}, State);
@@ -146,10 +148,8 @@ handle_info({timeout, Timer, what_is_late}, #state{timer = Timer} = State) ->
     {noreply, ask(State)};
 handle_info({timeout, Timer, {late, Before}}, #state{timer = Timer, core = Core} = State) ->
     case weft_diasca_root_core:is_late(Core) of
-        {Phase, Time, Nodes} = Before ->
-            Answers = State#state.late,
-            over({error, {late, Phase, Time, [{N, maps:get(N, Answers, silent)} || N <- Nodes]}},
-                 State);
+        {_, _, _} = Before ->
+            over({error, too_late(Before, State)}, State);
         _ ->
             {noreply, alive(State)}
     end;
@@ -193,6 +193,15 @@ over(Outcome, #state{owner = Owner} = State) ->
 alive(#state{timer = Timer, job = #{options := #{diasca_ms := Ms}}} = State) ->
     _ = Timer =:= none orelse erlang:cancel_timer(Timer),
     State#state{timer = erlang:start_timer(Ms, self(), what_is_late), late = none}.
+
+%% If a connection between two nodes of the run was lost in this diasca, that is probably why.
+too_late({Phase, Time, Nodes}, #state{late = Answers, managers = Managers}) ->
+    Late = [{Node, case Answers of #{Node := {Ids, _}} -> Ids; #{} -> silent end} || Node <- Nodes],
+    case [{Node, Other} || Node <- Nodes, #{Node := {_, Lost}} <- [Answers], Other <- Lost,
+                           is_map_key(Other, Managers)] of
+        [Ends | _] -> {connection_lost, Ends, Time, Late};
+        [] -> {late, Phase, Time, Late}
+    end.
 
 ask(#state{core = Core, managers = Managers} = State) ->
     {_, _, Nodes} = Late = weft_diasca_root_core:is_late(Core),
