@@ -79,7 +79,8 @@ hidden_nodes_are_in_the_hidden_list(#{a := A, b := B}) ->
 %% What `global' of B still has to say after the loss connects as usual, if it comes first.
 hidden_connection_between_usual_nodes(#{a := A, b := B}) ->
     ok = weft_expect:until(fun() ->
-                               _ = lists:member(B, nodes()) andalso weft_expect:global_knows([A, B]),
+                               _ = lists:member(B, nodes())
+                                   andalso weft_expect:global_knows([A, B]),
                                true = erlang:monitor_node(B, true),
                                true = erlang:disconnect_node(B),
                                ?expect({nodedown, B}),
