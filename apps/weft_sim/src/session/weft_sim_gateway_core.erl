@@ -9,7 +9,7 @@
 
 -export([init/2, handle/3, labels/2]).
 
--define(NOBODY, #{sessions => #{}, timed_out => []}).
+-define(NOBODY, #{sessions => #{}, ended => #{}}).
 
 %% @doc Option: `lanes', whom each lane leads to.
 -spec init(node(), map()) -> {weft_sim_switches:switches(), weft_core:effects()}.

@@ -30,7 +30,8 @@
                sessions = #{} :: #{id() => weft_sim_session:session()},
                %% The one that the kernel has for the connection with its peer.
                current :: id() | undefined,
-               known = #{sessions => #{}, timed_out => []} :: weft_sim_switches:known(),
+               known = #{sessions => #{}, ended => #{}} :: weft_sim_switches:known(),
+               ended = weft_ended_sessions:new([]) :: weft_ended_sessions:ended(),
                %% Attempts of this node that came to nothing.
                given_up = [] :: [id()],
                %% Or it stands still: no ticks, and nothing is accepted.
@@ -162,22 +163,31 @@ news({over, Why}, Id, NowMs, Node) ->
 over(Why, Id, NowMs, #node{sessions = Sessions0, switches = Switches} = Node0) ->
     {Session, Sessions} = maps:take(Id, Sessions0),
     Node1 = Node0#node{sessions = Sessions},
-    {Known, Views} = forgotten(Why, Id, weft_sim_session:peer_incarnation(Session), Node1),
-    {Node, Effects} = switched(weft_sim_switches:down(Id, Switches), NowMs, Known),
-    {Node, Views ++ Effects}.
-
-forgotten(Why, Id, Incarnation, #node{known = #{sessions := Known, timed_out := TimedOut} = All,
-                                      peer = Peer, given_up = GivenUp} = Node) ->
-    Left = All#{sessions := maps:remove(Id, Known)},
-    case {Why, Incarnation} of
-        {_, undefined} ->
-            {Node#node{known = Left, given_up = [Id | GivenUp]}, []};
-        {_, _} when Why =:= not_responding; Why =:= disconnect ->
-            {Node#node{known = Left#{timed_out := [{Id, atom_to_binary(Peer)} | TimedOut]}},
-             [{view, ended, {Id, Why, Incarnation}}]};
-        {_, _} ->
-            {Node#node{known = Left}, [{view, ended, {Id, Why, Incarnation}}]}
+    Incarnation = weft_sim_session:peer_incarnation(Session),
+    {Node, Effects} = switched(weft_sim_switches:down(Id, Switches), NowMs,
+                               forgotten(exit_reason(Why, Incarnation), Id, Node1)),
+    case Incarnation of
+        undefined -> {Node#node{given_up = [Id | Node#node.given_up]}, Effects};
+        _ -> {Node, [{view, ended, {Id, Why, Incarnation}} | Effects]}
     end.
+
+%% In its handshake the process of a session is ended by that of the kernel. Later by the kernel, or
+%% by itself.
+exit_reason(_Why, undefined) -> shutdown;
+exit_reason(not_responding, _) -> net_tick_timeout;
+exit_reason(Why, _) when Why =:= disconnect; Why =:= replaced -> Why;
+exit_reason(Why, _) -> weft_ended_sessions:exit_reason(Why).
+
+forgotten(ExitReason, Id, #node{known = #{sessions := Known, ended := Rows}, peer = Peer,
+                                ended = Ended0} = Node) ->
+    {Remembered, Forgotten, Ended} =
+        weft_ended_sessions:ended(ExitReason, {Id, distribution, atom_to_binary(Peer)}, Ended0),
+    Node#node{ended = Ended,
+              known = #{sessions => maps:remove(Id, Known),
+                        ended => maps:without(Forgotten, lists:foldl(fun remember/2, Rows,
+                                                                     Remembered))}}.
+
+remember({Id, _How, _Peer} = Row, Rows) -> Rows#{Id => Row}.
 
 %% --- links ------------------------------------------------------------------------------------
 

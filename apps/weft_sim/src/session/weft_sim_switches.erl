@@ -39,7 +39,7 @@
 -type lane() :: {Lane :: node(), Time :: pos_integer()}.
 %% The counterpart of the table of `weft_sessions'.
 -type known() :: #{sessions := #{weft_sessions:id() => {Input :: term(), Peer :: binary()}},
-                   timed_out := [{weft_sessions:id(), Peer :: binary()}]}.
+                   ended := #{weft_sessions:id() => weft_ended_sessions:row()}}.
 %% told: what a session of this node hears. input: what its input gets, and by which lane. accept:
 %% something has to serve a circuit. break: this end closes the lane. restarted: that incarnation of
 %% the peer has answered after another one.
@@ -144,7 +144,7 @@ restarted(Peer, Restarted, #switches{lanes = Lanes0} = Switches) ->
                               Switches#switches{lanes = Lanes}),
     {[{break, Lane} || Lane <- Old] ++ Results, Down}.
 
-up(Lane, Peer, #{sessions := Sessions, timed_out := TimedOut},
+up(Lane, Peer, #{sessions := Sessions, ended := Ended},
    #switches{lanes = Lanes} = Switches) ->
     Name = atom_to_binary(Peer),
     Up = fun(Core) ->
@@ -153,7 +153,7 @@ up(Lane, Peer, #{sessions := Sessions, timed_out := TimedOut},
                case weft_switch_core:is_up(Core) of
                    true -> {[], []};
                    false -> {[Id || {Id, {_, Far}} <- maps:to_list(Sessions), Far =:= Name],
-                             [Id || {Id, Far} <- TimedOut, Far =:= Name]}
+                             weft_ended_sessions:told(Name, maps:values(Ended))}
                end, Core)
          end,
     decided(Peer, Up, Switches#switches{lanes = weft_sim_lanes:up(Lane, Lanes)}).
@@ -207,10 +207,11 @@ packet(Decoded, Raw, Peer, Lane, Known,
             labelled(Packet, Raw, Peer, Lane, Switches)
     end.
 
-find(Id, #{sessions := Sessions}) ->
-    case Sessions of
-        #{Id := {Input, Peer}} -> {ok, Id, Input, Peer};
-        #{} -> error
+find(Id, #{sessions := Sessions, ended := Ended}) ->
+    case {Sessions, Ended} of
+        {#{Id := {Input, Peer}}, _} -> {ok, Id, Input, Peer};
+        {_, #{Id := {_, How, _}}} -> How;
+        {_, _} -> error
     end.
 
 next(Target, Lanes) ->

@@ -12,8 +12,9 @@
 
 -define(CARRIER,
         [weft_atom_cache, weft_bypass_queue, weft_circuit, weft_circuit_labels, weft_circuit_lanes,
-         weft_counters, weft_dialer, weft_dist_socket, weft_epmd_client, weft_fair_queue_core,
-         weft_fault_table, weft_fetch_core, weft_fragment_senders, weft_frame, weft_handshake,
+         weft_counters, weft_dialer, weft_dist_socket, weft_ended_sessions, weft_epmd_client,
+         weft_fair_queue_core, weft_fault_table, weft_fetch_core, weft_fragment_senders,
+         weft_frame, weft_handshake,
          weft_handshake_core, weft_handshake_stream, weft_hello, weft_inbound_core, weft_input,
          weft_input_core, weft_input_proc, weft_lane, weft_lane_ping, weft_lane_plan,
          weft_lane_turns, weft_lane_watch, weft_lane_writer, weft_link, weft_link_admission,

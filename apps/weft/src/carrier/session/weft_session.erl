@@ -274,10 +274,7 @@ ended(#session{handle = undefined, handshake = Handshake, stream = Stream} = Ses
     {noreply, Session#session{handshake = weft_handshake_stream:close(Handshake),
                               stream = weft_stream:close(Stream)}};
 ended(#session{stream = Stream} = Session) ->
-    die(case weft_stream:last_break(Stream) of
-            timed_out -> net_tick_timeout;
-            _ -> connection_closed
-        end, Session).
+    die(weft_ended_sessions:exit_reason(weft_stream:last_break(Stream)), Session).
 
 %% --- sending ----------------------------------------------------------------------------------
 

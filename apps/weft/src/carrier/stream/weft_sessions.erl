@@ -6,9 +6,8 @@
 %%
 %% The table outlives this process, which monitors the sessions in it.
 %%
-%% Sessions that the kernel's ticks have ended are remembered for a while: their peers were stopped
-%% or cut off, and are told when they can be reached again. So are those that were disconnected: the
-%% news of that may be lost with the link, and a peer that has begun no session asks for no path.
+%% Sessions that have ended here, and of which their peers may not know, are remembered for a while
+%% (`weft_ended_sessions').
 %%
 %% A session at rest says where ticks are to be written, and how many packets it has written. As
 %% long as that number is right, whoever has a tick for it writes it there and wakes nobody.
@@ -20,14 +19,11 @@
 -export([rest/2, at_rest/1, ticked/1, woken/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
-%% So many sessions that have ended are remembered, the last ones.
--define(TIMED_OUT_MAX, 1000).
-
 -type id() :: <<_:128>>.
 -export_type([id/0]).
 
 -record(sessions, {ids = #{} :: #{Monitor :: reference() => id()},
-                   timed_out = queue:new() :: queue:queue(id())}).
+                   ended :: weft_ended_sessions:ended()}).
 
 %% @doc Makes the table, which belongs to the caller.
 -spec new_table() -> ok.
@@ -106,7 +102,7 @@ accept_channel(Id, Peer, Path, Channel, Partition) ->
 %% is told what its own ticks would tell it later.
 -spec timed_out(Peer :: binary()) -> [id()].
 timed_out(Peer) ->
-    [Id || [Id] <- ets:match(?MODULE, {'$1', '_', Peer})].
+    weft_ended_sessions:told(Peer, ets:match_object(?MODULE, {'_', '_', '_'})).
 
 %% @doc The calling session is at rest. Ticks are written to that lane under that label, instead of
 %% by it, until it is woken, or has written more packets than these and the ticks.
@@ -145,7 +141,7 @@ init([]) ->
     Rows = ets:tab2list(?MODULE),
     {ok, #sessions{ids = maps:from_list([{monitor(process, Session), Id}
                                          || {Id, Session, _, _, _} <- Rows]),
-                   timed_out = queue:from_list([Id || {Id, _How, _Peer} <- Rows])}}.
+                   ended = weft_ended_sessions:new([Row || {_Id, _How, _Peer} = Row <- Rows])}}.
 
 %% @private
 handle_call(Request, _From, Sessions) ->
@@ -175,22 +171,10 @@ handle_info(Message, Sessions) ->
     ok = weft_stray:message(Message),
     {noreply, Sessions}.
 
-ended(net_tick_timeout, [{Id, _, _, Peer, distribution}], Sessions) ->
-    remembered({Id, timed_out, Peer}, Sessions);
-ended(disconnect, [{Id, _, _, Peer, distribution}], Sessions) ->
-    remembered({Id, disconnected, Peer}, Sessions);
-ended(_Reason, _Rows, Sessions) ->
+ended(Reason, [{Id, _, _, Peer, Kind}], #sessions{ended = Ended0} = Sessions) ->
+    {Remembered, Forgotten, Ended} = weft_ended_sessions:ended(Reason, {Id, Kind, Peer}, Ended0),
+    true = ets:insert(?MODULE, Remembered),
+    _ = [ets:delete(?MODULE, Old) || Old <- Forgotten],
+    Sessions#sessions{ended = Ended};
+ended(_Reason, [], Sessions) ->
     Sessions.
-
-remembered({Id, _How, _Peer} = Row, #sessions{timed_out = TimedOut} = Sessions) ->
-    true = ets:insert(?MODULE, Row),
-    Sessions#sessions{timed_out = forget_oldest(queue:in(Id, TimedOut))}.
-
-forget_oldest(TimedOut) ->
-    case queue:len(TimedOut) > ?TIMED_OUT_MAX of
-        true ->
-            true = ets:delete(?MODULE, queue:get(TimedOut)),
-            queue:drop(TimedOut);
-        false ->
-            TimedOut
-    end.
