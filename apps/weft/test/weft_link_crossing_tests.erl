@@ -172,13 +172,15 @@ next({failed, _Reason}, Id, Who, World) ->
 attached(Id, Who, Facts, #world{now_us = NowUs} = World) ->
     #node{name = Name, lane = Before, peer = Peer, up_us = UpUs} = Node = no_longer_dials(Id, Who,
                                                                                        World),
-    Lanes = maps:from_list([{Before, lane} || Before =/= none]),
-    case weft_link_welcome:decide(link, Facts, #{own_name => Name, is_cut => false, lanes => Lanes,
-                                                 peer => Peer, up_us => UpUs}) of
-        refused ->
+    Lanes = [{Before, {<<>>, 0}, map_get(role, Peer)} || Before =/= none],
+    case weft_link_welcome:met(link, Facts, #{own_name => Name, is_cut => false, lanes => Lanes,
+                                              peer => Peer, up_us => UpUs}) of
+        {_, refused} ->
             shut(Id, Who, with_node(Who, Node, World));
-        {welcome, _NothingOrAll} ->
-            New = Node#node{lane = Id, peer = Facts, up_us = NowUs},
+        {nothing, {welcome, NothingOrAll}} ->
+            ?assertEqual(NothingOrAll =:= nothing, Before =:= none),
+            New = Node#node{lane = Id, peer = weft_link_welcome:peer(link, Facts, Peer),
+                            up_us = NowUs},
             shut(Before, Who, with_node(Who, New, World))
     end.
 

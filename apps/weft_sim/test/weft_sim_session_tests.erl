@@ -8,6 +8,7 @@
 -define(A, 'a@sim').
 -define(B, 'b@sim').
 -define(L, 'l@sim').
+-define(LANE_OF_ENDS, {'n001-n002-1@sim', 'n001@sim', 'n002@sim'}).
 
 %% --- frames and receipts ----------------------------------------------------------------------
 
@@ -168,7 +169,11 @@ a_gateway_relays_by_label_and_forgets_with_a_lane_test_() ->
 
 a_gateway_relays_by_label_and_forgets_with_a_lane() ->
     {New, []} = weft_sim_gateway_core:init('g@sim', #{lanes => #{a1 => ?A, a2 => ?A, b1 => ?B}}),
-    Up = lists:foldl(fun met/2, New, [{a1, ?A}, {a2, ?A}, {b1, ?B}]),
+    {Token, First} = met({a1, ?A}, link, <<"cookie">>, New),
+    {_, Second} = met({a2, ?A}, {lane, <<>>, 1}, Token, First),
+    {_, Up} = met({b1, ?B}, link, <<"cookie">>, Second),
+    ?assertEqual(#{a1 => {{<<>>, 0}, listener}, a2 => {{<<>>, 1}, listener},
+                   b1 => {{<<>>, 0}, listener}}, weft_sim_switches:keys(Up)),
     Open = #{mode => new, kind => distribution, hops => 2, session => <<1:128>>, received => 5,
              source => atom_to_binary(?A), target => atom_to_binary(?B)},
     {Opened, [{b1, {open, Next, #{received := 5, hops := 1}}}]} =
@@ -179,11 +184,8 @@ a_gateway_relays_by_label_and_forgets_with_a_lane() ->
     ?assertMatch({_, [{b1, {close, Next, unknown}}]}, relayed(b1, weft_wire:ack(Next, 9), Lost)).
 
 %% The nodes at the other ends have smaller names, so they dial.
-met({Lane, Peer}, Gateway0) ->
-    {[Hello], {more, Dialling}} =
-        weft_handshake_core:dial(<<"g@sim">>, link, <<"cookie">>,
-                                 #{name => atom_to_binary(Peer), incarnation => 1, listens => true,
-                                   cluster => <<"sim">>, nonce => <<1:256>>}),
+met({Lane, Peer}, Purpose, Key, Gateway0) ->
+    {[Hello], {more, Dialling}} = dialled(Peer, Purpose, Key),
     {Gateway1, []} = gateway({message, Lane, lane_up}, Gateway0),
     {Gateway2, [{send, Lane, {packet, _, Challenge}}]} =
         gateway({message, Lane, {carried, Hello}}, Gateway1),
@@ -192,9 +194,50 @@ met({Lane, Peer}, Gateway0) ->
                  gateway({message, Lane, {carried, Hello}}, Gateway2)),
     {Gateway, [{send, Lane, {packet, _, Answer}}]} =
         gateway({message, Lane, {carried, Proof}}, Gateway2),
-    ?assertMatch({[], {done, #{incarnation := 0}, link}},
-                 weft_handshake_core:message(Answer, Proving)),
-    Gateway.
+    {[], {done, #{incarnation := 0, token := Token}, Purpose}} =
+        weft_handshake_core:message(Answer, Proving),
+    {Token, Gateway}.
+
+dialled(Peer, Purpose, Key) ->
+    weft_handshake_core:dial(<<"g@sim">>, Purpose, Key,
+                             #{name => atom_to_binary(Peer), incarnation => 1, listens => true,
+                               cluster => <<"sim">>, nonce => <<1:256>>}).
+
+who_calls_brings_up_one_lane_of_a_link_after_the_other_test() ->
+    {New, []} = weft_sim_gateway_core:init(?A, #{lanes => #{one => ?B, two => ?B, three => ?B}}),
+    {First, [{send, one, {packet, _, Hello}}]} = gateway({message, one, lane_up}, New),
+    {Second, []} = gateway({message, two, lane_up}, First),
+    {Third, []} = gateway({message, three, lane_up}, Second),
+    {ok, #{purpose := link}} = weft_hello:parse_hello(Hello),
+    {Fourth, [{send, Next, {packet, _, Again}}]} = gateway({neighbour_down, one, timeout}, Third),
+    {ok, #{purpose := link}} = weft_hello:parse_hello(Again),
+    {Up, [{send, Next, _Proof}, {send, Last, {packet, _, Further}}]} = answered(Next, Again, Fourth),
+    ?assertEqual([three, two], lists:sort([Next, Last])),
+    ?assertMatch({ok, #{purpose := {lane, <<>>, 1}}}, weft_hello:parse_hello(Further)),
+    ?assertEqual(#{Next => {{<<>>, 0}, dialer}}, weft_sim_switches:keys(Up)),
+    %% The link is gone, and with it what further lanes are proved by.
+    {Down, _} = gateway({neighbour_down, Next, timeout}, Up),
+    {Refused, [{break, Last}]} = gateway({message, Last, {carried, refusal(Further)}}, Down),
+    {_, [{send, Last, {packet, _, Anew}}]} = gateway({message, Last, lane_up}, Refused),
+    ?assertMatch({ok, #{purpose := link}}, weft_hello:parse_hello(Anew)).
+
+answered(Lane, Hello, Gateway0) ->
+    {[], {admit, _, Asking}} = weft_handshake_core:hello(Hello, own_b()),
+    {[Challenge], {more, Awaiting}} = weft_handshake_core:admitted({ok, <<"cookie">>}, Asking),
+    {Gateway1, [{send, Lane, {packet, _, Proof}} = Sent]} =
+        gateway({message, Lane, {carried, Challenge}}, Gateway0),
+    {[Answer], {done, _, link}} = weft_handshake_core:message(Proof, Awaiting),
+    {Gateway, Effects} = gateway({message, Lane, {carried, Answer}}, Gateway1),
+    {Gateway, [Sent | Effects]}.
+
+refusal(Hello) ->
+    {[], {admit, _, Asking}} = weft_handshake_core:hello(Hello, own_b()),
+    {[Refusal], {failed, _}} = weft_handshake_core:admitted({no_link, <<>>}, Asking),
+    Refusal.
+
+own_b() ->
+    #{name => atom_to_binary(?B), incarnation => 1, listens => true, cluster => <<"sim">>,
+      nonce => <<2:256>>}.
 
 relayed(Lane, Packet, Gateway0) ->
     {Gateway, Effects} = gateway({message, Lane, {carried, iolist_to_binary(Packet)}}, Gateway0),
@@ -221,8 +264,8 @@ checkers_find_what_they_are_for_test_() ->
           ?_assertEqual(ok, ended(gone, -1, Ends, Settled)),
           ?_assertEqual(ok, ended(replaced, -1, Ends, Settled)),
           ?_assertMatch({violation, _}, ended(not_responding, -1, Ends, Settled)),
-          ?_assertEqual(ok, restarted(0, Ends, Settled)),
-          ?_assertMatch({violation, _}, restarted(1, Ends, Settled)),
+          ?_assertEqual(ok, reached(0, Ends, Settled)),
+          ?_assertMatch({violation, _}, reached(1, Ends, Settled)),
           ?_assertEqual(ok, weft_sim_session_memory_checker:settled(Settled, Memory)),
           ?_assertMatch({violation, _},
                         weft_sim_session_memory_checker:settled(
@@ -235,6 +278,12 @@ checkers_find_what_they_are_for_test_() ->
           ?_assertMatch({violation, _},
                         weft_sim_circuit_checker:settled(
                           before_they_meet(), #{ends => list_to_tuple(Ends), gateways => []})),
+          ?_assertEqual(ok, weft_sim_lanes_checker:settled(
+                              Settled, #{lanes => [?LANE_OF_ENDS], gateways => []})),
+          [?_assertMatch({violation, _},
+                         weft_sim_lanes_checker:settled(World, #{lanes => Lanes, gateways => []}))
+           || {World, Lanes} <- [{before_they_meet(), [?LANE_OF_ENDS]},
+                                 {Settled, [?LANE_OF_ENDS, ?LANE_OF_ENDS]}]],
           ?_assertEqual(ok, weft_sim_direct_path_checker:settled(
                               Settled, #{ends => list_to_tuple(Ends)})),
           ?_assertMatch({violation, _}, weft_sim_direct_path_checker:settled(
@@ -262,9 +311,9 @@ ended(Why, Ago, [One, Other] = Ends, World) ->
     Ended = {<<1:128>>, Why, Incarnation},
     weft_sim_session_checker:view_changed(One, ended, Ended, World, ends(Ends)).
 
-restarted(Later, [One, Other] = Ends, World) ->
+reached(Later, [One, Other] = Ends, World) ->
     Incarnation = weft_sim_session_core:incarnation(Other, World) + Later,
-    weft_sim_session_checker:view_changed(One, restarted, Incarnation, World, ends(Ends)).
+    weft_sim_session_checker:view_changed(One, reached, Incarnation, World, ends(Ends)).
 
 before_they_meet() -> run(session_lanes, 1, 210).
 

@@ -203,6 +203,8 @@ checkers({Source, Target, Gateways},
              end,
     [{weft_sim_session_checker, #{ends => [{Source, Target}]}},
      {weft_sim_circuit_checker, #{ends => {Source, Target}, gateways => Gateways}},
+     {weft_sim_lanes_checker, #{lanes => [{Lane, A, B} || {Lane, A, B, _Rate} <- Lanes],
+                                gateways => Gateways}},
      {weft_sim_session_memory_checker, #{nodes => [Source, Target], queue_bytes => QueueBytes,
                                          window_bytes => Window}}
      | [{weft_sim_direct_path_checker, #{ends => {Source, Target}}}

@@ -7,7 +7,7 @@
 -module(weft_sim_gateway_core).
 -behaviour(weft_core).
 
--export([init/2, handle/3, labels/2]).
+-export([init/2, handle/3, labels/2, keys/2]).
 
 -define(NOBODY, #{sessions => #{}, ended => #{}}).
 
@@ -32,10 +32,16 @@ handle(_Other, _NowMs, Gateway) ->
     {Gateway, []}.
 
 done({Results, Gateway}) ->
-    {Gateway, [Result || Result <- Results, element(1, Result) =/= restarted]}.
+    {Gateway, [Result || Result <- Results, element(1, Result) =/= reached]}.
 
 %% @doc For the checkers: how many labels are known.
 -spec labels(node(), weft_sim_world:world()) -> non_neg_integer().
-labels(Node, World) ->
+labels(Node, World) -> weft_sim_switches:labels(gateway(Node, World)).
+
+%% @doc For the checkers: what each lane is.
+-spec keys(node(), weft_sim_world:world()) -> #{node() => {weft_lane:key(), dialer | listener}}.
+keys(Node, World) -> weft_sim_switches:keys(gateway(Node, World)).
+
+gateway(Node, World) ->
     {ok, Gateway} = weft_sim_world:machine(Node, session, World),
-    weft_sim_switches:labels(Gateway).
+    Gateway.

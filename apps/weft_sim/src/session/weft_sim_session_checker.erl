@@ -27,7 +27,7 @@ view_changed(Node, ended, {Id, Why, Incarnation}, World, #{ends := Ends}) ->
         false -> {violation, io_lib:format("~s ends its session with a living peer: ~0p",
                                            [Node, Why])}
     end;
-view_changed(Node, restarted, Incarnation, World, _Options) ->
+view_changed(Node, reached, Incarnation, World, _Options) ->
     case weft_sim_session_core:info_of(Node, World) of
         #{incarnations := {_, Earlier}, host := Host}
           when is_integer(Earlier), Earlier =/= Incarnation, Host =/= own_process ->

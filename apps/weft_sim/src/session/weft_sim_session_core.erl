@@ -10,8 +10,8 @@
 %%
 %% Either end may crash and start again. Views appear if something is wrong or to be judged:
 %% `disorder' if what arrives is not what was promised, `ended' with {Id, Why, Incarnation} (of the
-%% peer) for each session that was up, `restarted' when another incarnation of the peer has answered
-%% on their link.
+%% peer) for each session that was up, `reached' with the incarnation of the peer to which a lane of
+%% their link has come up.
 -module(weft_sim_session_core).
 -behaviour(weft_core).
 
@@ -205,9 +205,9 @@ result({accept, distribution, Id, _Source, Path, Host}, _NowMs, Node0) ->
     {Choice, Node} = draw(2, Node0),
     {Node, [{after_ms, element(Choice, {?ACCEPT_AFTER_MS, ?ACCEPT_LATE_MS}),
              {accept, {Id, Path, Host}}}]};
-result({restarted, Peer, #{incarnation := Incarnation}}, _NowMs, #node{peer = Peer} = Node) ->
-    {Node, [{view, restarted, Incarnation}]};
-result({restarted, _Gateway, _}, _NowMs, Node) ->
+result({reached, Peer, #{incarnation := Incarnation}}, _NowMs, #node{peer = Peer} = Node) ->
+    {Node, [{view, reached, Incarnation}]};
+result({reached, _Gateway, _}, _NowMs, Node) ->
     {Node, []};
 result(Effect, _NowMs, Node) ->
     {Node, [Effect]}.
@@ -217,13 +217,15 @@ result(Effect, _NowMs, Node) ->
 %% @doc Of the session that the kernel has: its id, the incarnations of both nodes that it is with,
 %% frames sent and arrived, by sender; the most that was kept and queued, in bytes; how long the
 %% slowest timed message took; how often what happened. Of the node: how many sessions and labels it
-%% knows.
+%% knows, and what its lanes are.
 -spec info_of(node(), weft_sim_world:world()) -> #{atom() => term()}.
 info_of(Name, World) ->
-    Nothing = #{id => none, incarnations => none, link => undefined, sessions => 0, labels => 0},
+    Nothing = #{id => none, incarnations => none, link => undefined, sessions => 0, labels => 0,
+                keys => #{}},
     case weft_sim_world:machine(Name, session, World) of
         {ok, #node{current = Id, sessions = Sessions, switches = Switches}} ->
-            Known = #{sessions => map_size(Sessions), labels => weft_sim_switches:labels(Switches)},
+            Known = #{sessions => map_size(Sessions), labels => weft_sim_switches:labels(Switches),
+                      keys => weft_sim_switches:keys(Switches)},
             maps:merge(case Sessions of
                            #{Id := Session} -> weft_sim_session:info(Session);
                            #{} -> Nothing

@@ -2,50 +2,48 @@
 %% @doc The links of a simulated node: the carrier's own `weft_switch_core' for each, carried out on
 %% simulated lanes. The counterpart of `weft_switch', with what a link knows of its lanes.
 %%
-%% A link is called by the node at its other end. On a new lane the two ends authenticate first
-%% (`weft_handshake_core'), and a link ends its lanes if another incarnation of its peer answers
-%% (`weft_link_peer').
+%% On a new connection the two ends authenticate first (`weft_sim_calls'). Whether it becomes a lane,
+%% and what it replaces, is said by the carrier's own `weft_link_welcome', and by `weft_link_peer' if
+%% another incarnation of the peer answers.
 %% Packets are those of `weft_wire', byte by byte. A socket takes some bytes; what is more waits
 %% before it. The router of this world knows neighbours only. An end takes any neighbour but its
 %% peer for gone once it has lost the link to it.
 -module(weft_sim_switches).
 
 -export([new/4, lanes/1, lane_up/2, lane_down/2, packet/4, overflow/3, message/3, down/2, write/3,
-         sent/3, is_full/2, labels/1]).
+         sent/3, is_full/2, labels/1, keys/1]).
 -export_type([switches/0, result/0, known/0, lane/0]).
 
--define(COOKIE, <<"cookie">>).
 -define(SOCKET_BYTES, 65536).
 %% As they are by default.
 -define(RELAY_BYTES_MAX, 67108864).
 -define(RELAY_CIRCUITS_MAX, 4096).
 
 -record(switches, {own :: binary(),
-                   incarnation :: non_neg_integer(),
                    mortal :: [node()],
                    lanes :: weft_sim_lanes:lanes(),
                    links :: #{node() => weft_switch_core:state()},
                    %% How often each lane was connected: each time it is another one to the cores.
                    times = #{} :: #{Lane :: node() => pos_integer()},
-                   %% Lanes on which the peer has not proved yet who it is.
-                   greeting = #{} :: #{Lane :: node() => listening
-                                                       | weft_handshake_core:state()},
-                   %% The incarnation of each peer that was heard last.
-                   peers = #{} :: #{node() => #{incarnation := non_neg_integer()}},
+                   calls :: weft_sim_calls:calls(),
+                   %% What each lane is that is up, and who has brought it up.
+                   keys = #{} :: #{Lane :: node() => {weft_lane:key(), dialer | listener}},
+                   %% What the first lane to each peer has proved.
+                   peers = #{} :: #{node() => weft_link_welcome:peer()},
                    %% Bytes that were written to each lane and have not left it.
                    unsent = #{} :: #{Lane :: node() => non_neg_integer()}}).
 -opaque switches() :: #switches{}.
 
--type lane() :: {Lane :: node(), Time :: pos_integer()}.
+-type lane() :: weft_sim_calls:lane().
 %% The counterpart of the table of `weft_sessions'.
 -type known() :: #{sessions := #{weft_sessions:id() => {Input :: term(), Peer :: binary()}},
                    ended := #{weft_sessions:id() => weft_ended_sessions:row()}}.
 %% told: what a session of this node hears. input: what its input gets, and by which lane. accept:
-%% something has to serve a circuit. break: this end closes the lane. restarted: that incarnation of
-%% the peer has answered after another one.
+%% something has to serve a circuit. break: this end closes the lane. reached: a lane is up to that
+%% incarnation of the peer.
 -type result() :: {send, Lane :: node(), {packet, pos_integer(), binary()}}
                 | {break, Lane :: node()}
-                | {restarted, node(), #{incarnation := non_neg_integer()}}
+                | {reached, node(), #{incarnation := non_neg_integer()}}
                 | {told, weft_sessions:id(), tuple()}
                 | {input, weft_sessions:id(), lane(), weft_wire:packet()}
                 | {accept, weft_wire:stream_kind(), weft_sessions:id(), Source :: binary(),
@@ -60,8 +58,8 @@ new(Self, Lanes, Mortal, Incarnation) ->
     Own = atom_to_binary(Self),
     Links = [{Peer, weft_switch_core:new(Peer, Own, atom_to_binary(Peer), ?RELAY_BYTES_MAX)}
              || Peer <- lists:usort(maps:values(Lanes))],
-    #switches{own = Own, incarnation = Incarnation, lanes = weft_sim_lanes:new(Lanes),
-              links = maps:from_list(Links), mortal = Mortal}.
+    #switches{own = Own, calls = weft_sim_calls:new(Own, Incarnation),
+              lanes = weft_sim_lanes:new(Lanes), links = maps:from_list(Links), mortal = Mortal}.
 
 %% @doc Which lanes are up.
 -spec lanes(switches()) -> weft_sim_lanes:lanes().
@@ -69,100 +67,106 @@ lanes(#switches{lanes = Lanes}) -> Lanes.
 
 %% @doc A lane is connected. It comes up when the peer has proved who it is.
 -spec lane_up(Lane :: node(), switches()) -> {[result()], switches()}.
-lane_up(Lane, #switches{own = Own, lanes = Lanes, times = Times, greeting = Greeting,
-                        unsent = Unsent} = Switches0) ->
+lane_up(Lane, #switches{lanes = Lanes, times = Times, calls = Calls, unsent = Unsent} = Switches0) ->
+    Peer = weft_sim_lanes:peer(Lane, Lanes),
     Switches = Switches0#switches{times = Times#{Lane => maps:get(Lane, Times, 0) + 1},
                                   unsent = maps:remove(Lane, Unsent)},
-    {Sent, Handshake} =
-        case atom_to_binary(weft_sim_lanes:peer(Lane, Lanes)) of
-            Peer when Own < Peer ->
-                {Hello, {more, Dialling}} =
-                    weft_handshake_core:dial(Peer, link, ?COOKIE, own(Lane, Switches)),
-                {Hello, Dialling};
-            _ ->
-                {[], listening}
-        end,
-    {messages(Sent, Lane), Switches#switches{greeting = Greeting#{Lane => Handshake}}}.
+    called(weft_sim_calls:connected(time(Lane, Switches), Peer, link(Peer, Switches), Calls),
+           Switches).
 
-%% What an incarnation has sent before its end is no proof later, because a nonce of this lane is in
-%% it.
-own(Lane, #switches{own = Own, incarnation = Incarnation, times = Times}) ->
-    #{name => Own, incarnation => Incarnation, listens => true, cluster => <<"sim">>,
-      nonce => <<(erlang:phash2({Own, Incarnation, Lane, map_get(Lane, Times)})):256>>}.
+called({Sent, Calls}, Switches) ->
+    {messages(Sent), Switches#switches{calls = Calls}}.
 
-messages(Sent, Lane) -> [{send, Lane, {packet, byte_size(Raw), Raw}} || Raw <- Sent].
+messages(Sent) -> [{send, Lane, {packet, byte_size(Raw), Raw}} || {Lane, Raw} <- Sent].
 
 time(Lane, #switches{times = Times}) -> {Lane, map_get(Lane, Times)}.
 
-greeted(Lane, Raw, Known, #switches{greeting = Greeting, lanes = Lanes} = Switches0) ->
-    Peer = weft_sim_lanes:peer(Lane, Lanes),
-    {Sent, Next} = heard(Raw, map_get(Lane, Greeting), atom_to_binary(Peer), own(Lane, Switches0)),
-    {Results, Switches} =
-        case Next of
-            {more, Handshake} ->
-                {[], Switches0#switches{greeting = Greeting#{Lane := Handshake}}};
-            {done, Facts, link} ->
-                attached(Lane, Peer, maps:with([incarnation], Facts), Known,
-                         Switches0#switches{greeting = maps:remove(Lane, Greeting)});
-            {failed, _Reason} ->
-                {[{break, Lane}], Switches0#switches{greeting = maps:remove(Lane, Greeting)}}
-        end,
-    {messages(Sent, Lane) ++ Results, Switches}.
+%% As `weft_link' knows it. It is not cut on purpose, and calls do not cross, so that it does not
+%% matter when it came up.
+link(Peer, #switches{own = Own, lanes = Lanes, keys = Keys, peers = Peers} = Switches) ->
+    #{own_name => Own, is_cut => false, up_us => 0, peer => maps:get(Peer, Peers, undefined),
+      lanes => [{time(Lane, Switches), Key, Role} || Lane <- weft_sim_lanes:to(Peer, Lanes),
+                                                     {Key, Role} <- [map_get(Lane, Keys)]]}.
 
-%% Each lane is known to belong to one peer.
-heard(Hello, listening, Peer, Own) ->
-    case weft_handshake_core:hello(Hello, Own) of
-        {[], {admit, {Peer, _, link}, Asking}} ->
-            weft_handshake_core:admitted({ok, ?COOKIE}, Asking);
-        {[], {admit, _, Asking}} ->
-            weft_handshake_core:admitted({refused, <<>>}, Asking);
-        Refused ->
-            Refused
-    end;
-heard(Message, Handshake, _Peer, _Own) ->
-    weft_handshake_core:message(Message, Handshake).
+greeted(Lane, Raw, Known, #switches{calls = Calls0, lanes = Lanes} = Switches0) ->
+    Peer = weft_sim_lanes:peer(Lane, Lanes),
+    {Sent, Next, Calls} = weft_sim_calls:heard(Lane, Raw, link(Peer, Switches0), Calls0),
+    Switches1 = Switches0#switches{calls = Calls},
+    {Results, #switches{calls = Left} = Switches} =
+        case Next of
+            more -> {[], Switches1};
+            failed -> {[{break, Lane}], Switches1};
+            {done, Facts, Purpose} -> attached(Lane, Peer, Purpose, Facts, Known, Switches1)
+        end,
+    {Further, Then} = called(weft_sim_calls:next(Peer, link(Peer, Switches), Left), Switches),
+    {messages(Sent) ++ Results ++ Further, Then}.
 
 %% As a link does that gets an authenticated connection.
-attached(Lane, Peer, New, Known, #switches{lanes = Lanes, peers = Peers} = Switches0) ->
-    Before = maps:get(Peer, Peers, undefined),
-    IsUp = weft_sim_lanes:to(Peer, Lanes) =/= [],
-    case weft_link_peer:met(New, Before, IsUp) of
-        superseded ->
-            {[{break, Lane}], Switches0};
-        {restarted, _Now} = Restarted ->
-            {Over, Switches} = restarted(Peer, Restarted, Switches0),
-            {Results, Up} = up(Lane, Peer, Known, Switches#switches{peers = Peers#{Peer => New}}),
-            {Over ++ Results ++ [{restarted, Peer, New}], Up};
-        nothing ->
-            up(Lane, Peer, Known, Switches0#switches{peers = Peers#{Peer => New}})
+attached(Lane, Peer, Purpose, New, Known, Switches0) ->
+    {Concluded, Welcome} = weft_link_welcome:met(Purpose, New, link(Peer, Switches0)),
+    {Over, Switches1} = concluded(Concluded, Peer, Switches0),
+    case Welcome of
+        refused ->
+            {Over ++ [{break, Lane}], Switches1};
+        {welcome, Replaces} ->
+            {Down, Switches2} = make_room(Replaces, Peer, Switches1),
+            {Up, Switches} = up(Lane, Peer, {Purpose, New}, Known, Switches2),
+            {Over ++ Down ++ Up ++ [{reached, Peer, New}], Switches}
     end.
 
-restarted(Peer, Restarted, #switches{lanes = Lanes0} = Switches) ->
+concluded({restarted, _Now} = Restarted, Peer, #switches{peers = Peers} = Switches) ->
+    link_down(Restarted, Peer, Switches#switches{peers = maps:remove(Peer, Peers)});
+concluded(NothingOrSuperseded, _Peer, Switches)
+  when NothingOrSuperseded =:= nothing; NothingOrSuperseded =:= superseded ->
+    {[], Switches}.
+
+make_room(nothing, _Peer, Switches) ->
+    {[], Switches};
+make_room({link_down, Reason}, Peer, Switches) ->
+    link_down(Reason, Peer, Switches);
+make_room({lane_down, {Lane, _} = Time}, Peer, #switches{lanes = Lanes} = Switches0) ->
+    {Results, Switches} = decided(Peer, fun(Core) -> weft_switch_core:lane_down(Time, Core) end,
+                                  Switches0#switches{lanes = weft_sim_lanes:down(Lane, Lanes)}),
+    {[{break, Lane} | Results], Switches}.
+
+%% This end closes all lanes.
+link_down(Reason, Peer, #switches{lanes = Lanes0} = Switches) ->
     Old = weft_sim_lanes:to(Peer, Lanes0),
     Lanes = lists:foldl(fun weft_sim_lanes:down/2, Lanes0, Old),
-    {Results, Down} = decided(Peer, fun(Core) -> weft_switch_core:link_down(Restarted, Core) end,
+    {Results, Down} = decided(Peer, fun(Core) -> weft_switch_core:link_down(Reason, Core) end,
                               Switches#switches{lanes = Lanes}),
     {[{break, Lane} || Lane <- Old] ++ Results, Down}.
 
-up(Lane, Peer, #{sessions := Sessions, ended := Ended},
-   #switches{lanes = Lanes} = Switches) ->
+up(Lane, Peer, {Purpose, #{role := Role} = New}, #{sessions := Sessions, ended := Ended},
+   #switches{lanes = Lanes, keys = Keys, peers = Peers} = Switches) ->
     Name = atom_to_binary(Peer),
+    Key = weft_link_welcome:key(Purpose),
     Up = fun(Core) ->
              weft_switch_core:lane_up(
-               time(Lane, Switches), {<<>>, 0},
+               time(Lane, Switches), Key,
                case weft_switch_core:is_up(Core) of
                    true -> {[], []};
                    false -> {[Id || {Id, {_, Far}} <- maps:to_list(Sessions), Far =:= Name],
                              weft_ended_sessions:told(Name, maps:values(Ended))}
                end, Core)
          end,
-    decided(Peer, Up, Switches#switches{lanes = weft_sim_lanes:up(Lane, Lanes)}).
+    Known = weft_link_welcome:peer(Purpose, New, maps:get(Peer, Peers, undefined)),
+    decided(Peer, Up, Switches#switches{lanes = weft_sim_lanes:up(Lane, Lanes),
+                                        keys = Keys#{Lane => {Key, Role}},
+                                        peers = Peers#{Peer => Known}}).
 
 %% @doc A lane is lost, if it was up.
 -spec lane_down(Lane :: node(), switches()) -> {[result()], switches()}.
-lane_down(Lane, #switches{greeting = Greeting} = Switches) when is_map_key(Lane, Greeting) ->
-    {[], Switches#switches{greeting = maps:remove(Lane, Greeting)}};
-lane_down(Lane, #switches{lanes = Lanes0, unsent = Unsent, mortal = Mortal} = Switches) ->
+lane_down(Lane, #switches{calls = Calls, lanes = Lanes} = Switches) ->
+    case weft_sim_calls:is_open(Lane, Calls) of
+        true ->
+            Link = link(weft_sim_lanes:peer(Lane, Lanes), Switches),
+            called(weft_sim_calls:lost(Lane, Link, Calls), Switches);
+        false ->
+            lost(Lane, Switches)
+    end.
+
+lost(Lane, #switches{lanes = Lanes0, unsent = Unsent, mortal = Mortal} = Switches) ->
     Peer = weft_sim_lanes:peer(Lane, Lanes0),
     Lanes = weft_sim_lanes:down(Lane, Lanes0),
     Left = Switches#switches{lanes = Lanes, unsent = maps:remove(Lane, Unsent)},
@@ -177,15 +181,17 @@ lane_down(Lane, #switches{lanes = Lanes0, unsent = Unsent, mortal = Mortal} = Sw
 
 %% @doc What came by Lane; the sessions of this node are known.
 -spec packet(Lane :: node(), Raw :: binary(), known(), switches()) -> {[result()], switches()}.
-packet(Lane, Raw, Known, #switches{greeting = Greeting} = Switches)
-  when is_map_key(Lane, Greeting) ->
-    greeted(Lane, Raw, Known, Switches);
-packet(Lane, Raw, Known, #switches{lanes = Lanes} = Switches) ->
+packet(Lane, Raw, Known, #switches{lanes = Lanes, calls = Calls} = Switches) ->
     Peer = weft_sim_lanes:peer(Lane, Lanes),
-    case lists:member(Lane, weft_sim_lanes:to(Peer, Lanes)) of
+    case weft_sim_calls:is_open(Lane, Calls) of
         true ->
-            packet(weft_wire:decode(Raw), Raw, Peer, time(Lane, Switches), Known, Switches);
-        false -> {[], Switches}
+            greeted(Lane, Raw, Known, Switches);
+        false ->
+            case lists:member(Lane, weft_sim_lanes:to(Peer, Lanes)) of
+                true ->
+                    packet(weft_wire:decode(Raw), Raw, Peer, time(Lane, Switches), Known, Switches);
+                false -> {[], Switches}
+            end
     end.
 
 packet(Decoded, Raw, Peer, Lane, Known,
@@ -334,3 +340,9 @@ is_full(Lane, Switches) -> waiting(Lane, Switches) > 0.
 -spec labels(switches()) -> non_neg_integer().
 labels(#switches{links = Links}) ->
     lists:sum([map_get(labels, weft_switch_core:info(Core)) || Core <- maps:values(Links)]).
+
+%% @doc What each lane is that is up, and who has brought it up.
+-spec keys(switches()) -> #{Lane :: node() => {weft_lane:key(), dialer | listener}}.
+keys(#switches{lanes = Lanes, keys = Keys}) ->
+    maps:with(lists:append([weft_sim_lanes:to(Peer, Lanes) || Peer <- weft_sim_lanes:peers(Lanes)]),
+              Keys).

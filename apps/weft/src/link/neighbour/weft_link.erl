@@ -212,18 +212,18 @@ violated(Socket, Reason, #link{lanes = Lanes} = Link) ->
 
 %% --- lanes come and go ------------------------------------------------------------------------
 
-attached(Socket, Peer, Purpose, Address, #link{peer = Before} = Link0) ->
-    Link = concluded(weft_link_peer:met(Peer, Before, is_up(Link0)), Link0),
-    #link{key = Key, lanes = Lanes, peer = Known, up_us = UpUs} = Link,
-    Welcome = weft_link_welcome:decide(Purpose, Peer,
-                                       #{own_name => weft_identity:name(), lanes => Lanes,
-                                         peer => Known, up_us => UpUs,
-                                         is_cut => weft_fault_table:is_cut(Key)}),
+attached(Socket, Peer, Purpose, Address,
+         #link{key = Key, lanes = Lanes, peer = Before, up_us = UpUs} = Link0) ->
+    {Concluded, Welcome} =
+        weft_link_welcome:met(Purpose, Peer,
+                              #{own_name => weft_identity:name(), peer => Before, up_us => UpUs,
+                                lanes => weft_link_lanes:roles(Lanes),
+                                is_cut => weft_fault_table:is_cut(Key)}),
+    Link = concluded(Concluded, Link0),
     case Welcome =/= refused
         andalso weft_transport:activate(Socket, weft_wire:packet_bytes_max()) of
         {ok, UntilMore} ->
-            add_lane(Socket, weft_link_welcome:key(Purpose), Peer, UntilMore, Address,
-                     make_room(Welcome, Link));
+            add_lane(Socket, Purpose, Peer, UntilMore, Address, make_room(Welcome, Link));
         false ->
             weft_transport:close(Socket),
             Link;
@@ -234,20 +234,22 @@ attached(Socket, Peer, Purpose, Address, #link{peer = Before} = Link0) ->
 
 %% Nothing is dialled from here, because a new lane is about to come.
 make_room({welcome, nothing}, Link) -> Link;
-make_room({welcome, all}, Link) -> drop_all(broken, Link#link{last_error = replaced});
-make_room({welcome, Lane}, Link) -> drop_lane(Lane, replaced, Link).
+make_room({welcome, {link_down, Reason}}, Link) ->
+    drop_all(Reason, Link#link{last_error = replaced});
+make_room({welcome, {lane_down, Lane}}, Link) -> drop_lane(Lane, replaced, Link).
 
-add_lane(Socket, LaneKey, Peer, UntilMore, Address,
+add_lane(Socket, Purpose, Peer, UntilMore, Address,
          #link{key = Key, handler = Handler, lanes = Lanes, dial = Dial, ups = Ups} = Link0) ->
     Node = case Key of {anonymous, _} -> undefined; _ -> Key end,
-    Lane = weft_lane:new(Socket, LaneKey, {weft_fault_table, lateness, [Node]}),
+    Lane = weft_lane:new(Socket, weft_link_welcome:key(Purpose),
+                         {weft_fault_table, lateness, [Node]}),
     WasUp = is_up(Link0),
-    IsFirst = LaneKey =:= {<<>>, 0},
+    IsFirst = Purpose =:= link,
     %% Published first, because sessions that are told of the lane look whether the link is up.
     Link = publish(Link0#link{
         lanes = weft_link_lanes:add(Lane, Peer, UntilMore, Lanes),
         check = weft_link_check:soon(Link0#link.check),
-        peer = case IsFirst of true -> Peer; false -> Link0#link.peer end,
+        peer = weft_link_welcome:peer(Purpose, Peer, Link0#link.peer),
         up_us = case IsFirst of true -> now_us(); false -> Link0#link.up_us end,
         dial = weft_link_dial:reached(Address, Dial), is_released = false,
         ups = case WasUp of true -> Ups; false -> Ups + 1 end}),

@@ -56,7 +56,7 @@ is_wanted(#wish{is_wanted = IsWanted}) -> IsWanted.
 missing(Demand, InDoubt, {Handler, Above}, _Peer, Lanes) when map_size(Lanes) =:= 0 ->
     (InDoubt orelse is_wanted(Demand) orelse Handler:wants_link(Above)) andalso link;
 missing(_Demand, _InDoubt, {Handler, Above}, #{role := Role, token := Token}, Lanes) ->
-    case weft_link_lanes:is_heard(Lanes) andalso weft_link_welcome:has_room(Lanes)
+    case weft_link_lanes:is_heard(Lanes) andalso weft_link_welcome:has_room(map_size(Lanes))
         andalso weft_lane_plan:missing(Role, weft_link_lanes:keys(Lanes), weft_config:get(lanes),
                                        Handler:wants_lanes(Above)) of
         {lane, _, _} = Lane -> {Lane, Token};

@@ -7,7 +7,7 @@
 -module(weft_link_lanes).
 
 -export([add/4, remove/2, received/2, is_heard/1, answered/2, ticked/2, check/2, rest/1,
-         first/1, kept/2, all/1, keys/1, find/3, of_writer/2, lane/2, peername/2, info/1,
+         first/1, kept/2, all/1, keys/1, roles/1, of_writer/2, lane/2, peername/2, info/1,
          say_goodbye/1, abort/1]).
 -export_type([lanes/0]).
 
@@ -135,14 +135,10 @@ all(Lanes) -> [Lane || #row{lane = Lane} <- maps:values(Lanes)].
 -spec keys(lanes()) -> [weft_lane:key()].
 keys(Lanes) -> [weft_lane:key(Lane) || Lane <- all(Lanes)].
 
-%% @doc The lane with that key which was brought up in that role.
--spec find(weft_lane:key(), dialer | listener, lanes()) -> weft_lane:lane() | none.
-find(Key, Role, Lanes) ->
-    case [Lane || #row{lane = Lane, role = R} <- maps:values(Lanes), R =:= Role,
-                  weft_lane:key(Lane) =:= Key] of
-        [Lane] -> Lane;
-        [] -> none
-    end.
+%% @doc What each of them is, and who has brought it up.
+-spec roles(lanes()) -> [{weft_lane:lane(), weft_lane:key(), dialer | listener}].
+roles(Lanes) ->
+    [{Lane, weft_lane:key(Lane), Role} || #row{lane = Lane, role = Role} <- maps:values(Lanes)].
 
 %% @doc The lane that this process writes to.
 -spec of_writer(pid(), lanes()) -> weft_lane:lane() | none.
