@@ -1,51 +1,97 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A node ends its session while the link is lost: what it says of that does not arrive. The
-%% other end did not begin the session, so it asks for no path, and can not be told that there is
-%% none any more.
+%% @doc A node ends its session, while there is a path or while the path is lost: then what it says
+%% of that does not arrive. The other end has to hear of it all the same, at the latest by the
+%% kernel's ticks.
 -module(weft_sim_disconnect_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
 -define(SOURCE, 'n001@sim').
 -define(TARGET, 'n002@sim').
+-define(GATEWAY, 'n003@sim').
 -define(LANE, 'n001-n002-1@sim').
 -define(ENDED_MS, 15000).
 %% Longer than it may take to notice that a lane is broken.
 -define(AWAY_MS, 4000).
+%% The ticker looks each 15 s, and has heard nothing for net_ticktime then.
+-define(TICKS_MS, 80000).
 
-%% Not only when the kernel's ticks end it.
+%% The target did not begin the session, so it asks for no path, and can not be told that there is
+%% none any more. Not only when the kernel's ticks end it.
 an_end_that_was_not_heard_is_told_when_the_link_is_back_test_() ->
-    [{integer_to_list(Seed), fun() ->
-         Before = weft_sim_world:run_until(?ENDED_MS - 1, world(Seed)),
-         Id = session(?TARGET, Before),
-         ?assertNotEqual(none, Id),
-         ?assertEqual(Id, session(?SOURCE, Before)),
-         Away = weft_sim_world:run_until(?ENDED_MS + ?AWAY_MS - 1, Before),
-         ?assertEqual({none, Id}, {session(?SOURCE, Away), session(?TARGET, Away)}),
-         Back = weft_sim_world:run_until(?ENDED_MS + ?AWAY_MS + 2000, Away),
-         ?assertEqual({none, none}, {session(?SOURCE, Back), session(?TARGET, Back)})
-     end} || Seed <- lists:seq(1, 5)].
+    each_seed(fun(Seed) -> ends_by(?AWAY_MS + 2000, {lost, ?SOURCE, direct}, Seed) end).
+
+%% It asks for a path.
+the_end_that_has_begun_finds_out_when_a_path_is_back_test_() ->
+    each_seed(fun(Seed) ->
+                  [ends_by(?AWAY_MS + 2000, {lost, ?TARGET, Ways}, Seed)
+                   || Ways <- [direct, gateway]]
+              end).
+
+an_end_that_is_heard_ends_the_other_one_at_once_test_() ->
+    each_seed(fun(Seed) ->
+                  [ends_by(500, {up, End, Ways}, Seed)
+                   || End <- [?SOURCE, ?TARGET], Ways <- [direct, gateway]]
+              end).
+
+%% No link to the target comes up by which it would be told.
+behind_a_gateway_the_ticks_end_what_was_not_heard_test_() ->
+    each_seed(fun(Seed) -> ends_by(?TICKS_MS, {lost, ?SOURCE, gateway}, Seed) end).
+
+each_seed(Test) ->
+    [{integer_to_list(Seed), fun() -> Test(Seed) end} || Seed <- lists:seq(1, 5)].
+
+%% Both ends have the session before, and neither has it so long after one has been disconnected.
+ends_by(WithinMs, {Path, End, _} = Case, Seed) ->
+    Before = weft_sim_world:run_until(?ENDED_MS - 1, world(Case, Seed)),
+    Id = session(?TARGET, Before),
+    ?assertNotEqual(none, Id),
+    ?assertEqual(Id, session(?SOURCE, Before)),
+    Then = weft_sim_world:run_until(?ENDED_MS + ?AWAY_MS - 1, Before),
+    [?assertEqual({Case, none, Id}, {Case, session(End, Then), session(other(End), Then)})
+     || Path =:= lost],
+    Now = weft_sim_world:run_until(?ENDED_MS + WithinMs, Before),
+    [?assertNotEqual({Case, Node, Id}, {Case, Node, session(Node, Now)})
+     || Node <- [?SOURCE, ?TARGET]].
+
+other(?SOURCE) -> ?TARGET;
+other(?TARGET) -> ?SOURCE.
 
 session(Node, World) -> maps:get(id, weft_sim_session_core:info_of(Node, World)).
 
-world(Seed) ->
-    Steps = [{1, {start, Node}} || Node <- [?SOURCE, ?TARGET, ?LANE]]
-        ++ [{?ENDED_MS, {crash, ?LANE}}, {?ENDED_MS, {notice, ?SOURCE, session, disconnect}},
-            {?ENDED_MS + ?AWAY_MS, {start, ?LANE}}],
+%% The lane of the source is lost, or not.
+world({Path, End, Ways}, Seed) ->
+    Lanes = lanes(Ways),
+    Nodes = lists:usort(lists:append([[Lane, A, B] || {Lane, A, B} <- Lanes])),
+    Steps = [{1, {start, Node}} || Node <- Nodes]
+        ++ [{?ENDED_MS, {crash, ?LANE}} || Path =:= lost]
+        ++ [{?ENDED_MS, {notice, End, session, disconnect}}]
+        ++ [{?ENDED_MS + ?AWAY_MS, {start, ?LANE}} || Path =:= lost],
     lists:foldl(fun({AtMs, Verb}, World) -> weft_sim_world:schedule(AtMs, Verb, World) end,
-                weft_sim_world:new(#{machines => fun machines/1, weigh => false,
-                                     detection_ms => {50, 3000}, checkers => [], seed => Seed}),
+                weft_sim_world:new(#{machines => fun(Node) -> machines(Node, Lanes) end,
+                                     weigh => false, detection_ms => {50, 3000}, checkers => [],
+                                     seed => Seed}),
                 Steps).
 
-machines(Node) ->
-    [{topology, weft_static_core, #{links => [{?SOURCE, ?LANE}, {?LANE, ?TARGET}],
-                                    retry_min_ms => 50, retry_max_ms => 500}},
-     {session, case Node of ?LANE -> weft_sim_lane_core; _ -> weft_sim_session_core end,
-      options(Node)}].
+lanes(direct) -> [{?LANE, ?SOURCE, ?TARGET}];
+lanes(gateway) -> [{?LANE, ?SOURCE, ?GATEWAY}, {'n003-n002-1@sim', ?GATEWAY, ?TARGET}].
 
-options(?LANE) -> #{ends => {?SOURCE, ?TARGET}, bytes_per_ms => 1000};
-options(?SOURCE) -> (quiet())#{role => source, peer => ?TARGET, lanes => #{?LANE => ?TARGET}};
-options(?TARGET) -> (quiet())#{role => target, peer => ?SOURCE, lanes => #{?LANE => ?SOURCE}}.
+machines(Node, Lanes) ->
+    Pairs = lists:append([[{A, Lane}, {Lane, B}] || {Lane, A, B} <- Lanes]),
+    [{topology, weft_static_core, #{links => Pairs, retry_min_ms => 50, retry_max_ms => 500}},
+     session_machine(Node, Lanes)].
+
+session_machine(Node, Lanes) ->
+    Leads = maps:from_list([{Lane, case A of Node -> B; _ -> A end}
+                            || {Lane, A, B} <- Lanes, A =:= Node orelse B =:= Node]),
+    case lists:keyfind(Node, 1, Lanes) of
+        {Node, A, B} -> {session, weft_sim_lane_core, #{ends => {A, B}, bytes_per_ms => 1000}};
+        false when Node =:= ?GATEWAY -> {session, weft_sim_gateway_core, #{lanes => Leads}};
+        false -> {session, weft_sim_session_core, (options(Node))#{lanes => Leads}}
+    end.
+
+options(?SOURCE) -> (quiet())#{role => source, peer => ?TARGET};
+options(?TARGET) -> (quiet())#{role => target, peer => ?SOURCE}.
 
 quiet() ->
     #{senders => [], classes => #{}, timed => [], timed_since_ms => 0, until_ms => 0,
