@@ -6,12 +6,15 @@
 what_the_ticker_is_told_test() ->
     Counters = weft_session_counters:new(),
     ?assertEqual({ok, 0, 0, 0}, weft_session_counters:getstat(Counters)),
-    weft_session_counters:packet_in(Counters, 10),
-    weft_session_counters:packet_out(Counters, 20),
-    weft_session_counters:packet_out(Counters, 30),
-    weft_session_counters:heard(Counters),
+    weft_session_counters:payload_in(Counters, 10),
+    weft_session_counters:payload_out(Counters, 20),
+    weft_session_counters:payload_out(Counters, 30),
+    weft_session_counters:path_in(Counters),
     ?assertEqual({ok, 2, 2, 0}, weft_session_counters:getstat(Counters)),
-    ?assertEqual(#{packets_in => 2, packets_out => 2, bytes_in => 10, bytes_out => 50,
+    weft_session_counters:tick_in(Counters, 5),
+    weft_session_counters:tick_out(Counters, 5),
+    ?assertEqual({ok, 3, 3, 0}, weft_session_counters:getstat(Counters)),
+    ?assertEqual(#{packets_in => 3, packets_out => 3, bytes_in => 15, bytes_out => 55,
                    reroutes => 0},
                  weft_session_counters:read(Counters)).
 

@@ -23,6 +23,7 @@ streams_test_() ->
                           {incarnation, fun another_incarnation_ends_those_of_an_earlier_one/0},
                           {with_a_path, fun news_are_nothing_where_there_is_a_path/0},
                           {unheard, fun an_acknowledgement_is_no_word_of_the_ticker/0},
+                          {ticks, fun a_tick_counts_with_and_without_a_path/0},
                           {another_way, fun another_neighbour_is_counted/0},
                           {direct, fun a_link_that_came_up_during_an_attempt_is_taken/0},
                           {once, fun a_stream_is_accepted_once/0},
@@ -112,6 +113,14 @@ an_acknowledgement_is_no_word_of_the_ticker() ->
     {ok, Read, _, _} = weft_session_counters:getstat(Counters),
     {ok, _} = weft_stream:handle({weft_ack, 1}, Stream),
     ?assertMatch({ok, Read, _, _}, weft_session_counters:getstat(Counters)).
+
+%% The ticker takes a tick for written: it would not send the next one otherwise.
+a_tick_counts_with_and_without_a_path() ->
+    Counters = weft_session_counters:new(),
+    Stream = weft_stream:tick(stream([1], Counters)),
+    ?assertMatch({ok, 0, 1, _}, weft_session_counters:getstat(Counters)),
+    _ = weft_stream:tick(broken(Stream)),
+    ?assertMatch({ok, 0, 2, _}, weft_session_counters:getstat(Counters)).
 
 %% A link that has come up again is the same one; the neighbour stays if its process is another one.
 another_neighbour_is_counted() ->

@@ -123,16 +123,16 @@ control({timer, Timer}, NowMs, Stream) ->
     event(Timer, NowMs, Stream);
 control({told, {weft_ack, Sequence}}, NowMs, #stream{core = Core0} = Stream) ->
     {Core, Effects} = weft_stream_core:acked(Sequence, 1000 * NowMs, Core0),
-    carry_out(Effects, NowMs, count(acknowledgement_in, Stream#stream{core = Core}), []);
+    carry_out(Effects, NowMs, Stream#stream{core = Core}, []);
 control({told, {weft_path, closed, Link, Label, Reason}}, NowMs, Stream) ->
     closed(Link, Label, Reason, NowMs, Stream);
 control({told, Message}, NowMs, Stream) ->
     event(erlang:delete_element(1, Message), NowMs, Stream);
 control({input, Lane, {tick, Label}}, _NowMs, #stream{input = Input0} = Stream) ->
     {IsToAnswer, Input} = weft_input_core:tick(Input0),
-    acknowledge(IsToAnswer, Lane, Label, count(packet_in, Stream#stream{input = Input}));
+    acknowledge(IsToAnswer, Lane, Label, count(tick_in, Stream#stream{input = Input}));
 control({input, Lane, {data, Label, Sequence, Kind, Payload}}, NowMs, Stream) ->
-    data(Lane, Label, {Sequence, Kind, Payload}, NowMs, count(packet_in, Stream)).
+    data(Lane, Label, {Sequence, Kind, Payload}, NowMs, count(payload_in, Stream)).
 
 %% Two looks at one moment would see the same at both ends: they come a bit late, as timers do.
 look(NowMs, #stream{ticker = Ticker0, rand = Rand0} = Stream0) ->
@@ -153,15 +153,16 @@ look(NowMs, #stream{ticker = Ticker0, rand = Rand0} = Stream0) ->
     end.
 
 tick(NowMs, #stream{core = Core0, rest = Rest0, written = Before} = Stream0, Later) ->
-    #stream{written = Written} = Stream = count(packet_out, Stream0),
     case weft_stream_core:tick_at_rest(Before, Rest0) of
         in_use ->
+            {#stream{written = Written} = Stream, Effects} =
+                carry_out(weft_stream_core:tick(Core0), NowMs, Stream0, [Later]),
             Core = weft_stream_core:spare(Core0),
-            carry_out(weft_stream_core:tick(Core0), NowMs,
-                      Stream#stream{core = Core, rest = weft_stream_core:rest(Written, Core)},
-                      [Later]);
+            {Stream#stream{core = Core, rest = weft_stream_core:rest(Written, Core)}, Effects};
         Tick ->
-            carry_out([Tick], NowMs, Stream#stream{rest = setelement(3, Rest0, Written)}, [Later])
+            {#stream{written = Written} = Stream, Effects} =
+                carry_out(Tick, NowMs, Stream0, [Later]),
+            {Stream#stream{rest = setelement(3, Rest0, Written)}, Effects}
     end.
 
 false_news(NowMs, #stream{rand = Rand0, core = Core, peer = Peer} = Stream0) ->
@@ -240,8 +241,8 @@ effect({tick, Lanes, Label}, _NowMs, Stream0) ->
                 end, {Stream0, []}, Lanes);
 effect({incarnation, Lane, Label}, _NowMs, #stream{incarnation = Incarnation} = Stream) ->
     write(Lane, weft_wire:incarnation(Label, Incarnation), Stream);
-effect(heard, _NowMs, Stream) ->
-    {count(path_in, Stream), []};
+effect({counts, Event}, _NowMs, Stream) ->
+    {count(Event, Stream), []};
 effect({count, _Name}, _NowMs, Stream) ->
     {Stream, []};
 effect({keep_alive, IsOn}, _NowMs, Stream) ->
@@ -356,7 +357,7 @@ written({kept, Core}, Stream) ->
     {[], Stream#stream{core = Core}};
 written({write, Lane, Label, {Sequence, Kind, Payload, Bytes}, Core}, Stream0) ->
     {#stream{switches = Switches} = Stream, Sent} =
-        write(Lane, weft_wire:data(Label, Sequence, Kind, Payload), count(packet_out, Stream0)),
+        write(Lane, weft_wire:data(Label, Sequence, Kind, Payload), count(payload_out, Stream0)),
     Outcome = case weft_sim_switches:is_full(Lane, Switches) of true -> busy; false -> free end,
     {Sent, Stream#stream{core = weft_stream_core:sent(Lane, Bytes, Outcome, Core)}}.
 

@@ -28,7 +28,7 @@ new(Session, Counters, WindowBytes) -> weft_input_core:new(Session, Counters, Wi
            weft_wire:label(), input()) -> {ok, input()} | overflow.
 data(Sequence, Kind, Payload, Lane, Label, Input0) ->
     Counters = weft_input_core:counters(Input0),
-    weft_session_counters:packet_in(Counters, byte_size(Payload)),
+    weft_session_counters:payload_in(Counters, byte_size(Payload)),
     case weft_input_core:data(Sequence, Kind, Payload, Lane, Label, Input0) of
         {Deliveries, IsToAnswer, Input} ->
             deliver(Deliveries, Input),
@@ -43,7 +43,7 @@ data(Sequence, Kind, Payload, Lane, Label, Input0) ->
 %% @doc A tick came.
 -spec tick(weft_lane:lane(), weft_wire:label(), non_neg_integer(), input()) -> input().
 tick(Lane, Label, Bytes, Input0) ->
-    weft_session_counters:packet_in(weft_input_core:counters(Input0), Bytes),
+    weft_session_counters:tick_in(weft_input_core:counters(Input0), Bytes),
     {IsToAnswer, Input} = weft_input_core:tick(Input0),
     IsToAnswer andalso acknowledge(Lane, Label, weft_input_core:received(Input)),
     Input.

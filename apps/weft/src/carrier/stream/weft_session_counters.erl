@@ -8,12 +8,12 @@
 %% They also know by way of which neighbour the stream goes, to count how often that changes.
 -module(weft_session_counters).
 
--export([new/0, packet_in/2, heard/1, acknowledged/1, packet_out/2, written/1, set_received/2,
-         received/1, keep_alive/2, by_way_of/2, getstat/1, read/1]).
+-export([new/0, payload_in/2, tick_in/2, path_in/1, payload_out/2, tick_out/2, written/1,
+         set_received/2, received/1, keep_alive/2, by_way_of/2, getstat/1, read/1]).
 -export_type([counters/0]).
 
 %% On the way of each message: not calls.
--compile({inline, [count/2]}).
+-compile({inline, [packet_in/3, packet_out/3, count/2]}).
 
 -opaque counters() :: counters:counters_ref().
 
@@ -31,24 +31,32 @@
 -spec new() -> counters().
 new() -> counters:new(?SLOTS, [write_concurrency]).
 
--spec packet_in(counters(), non_neg_integer()) -> ok.
-packet_in(Counters, Bytes) ->
-    weft_counters:add(packets_in, 1, bytes_in, Bytes),
-    count(packet_in, Counters),
-    counters:add(Counters, ?BYTES_IN, Bytes).
+-spec payload_in(counters(), Bytes :: non_neg_integer()) -> ok.
+payload_in(Counters, Bytes) -> packet_in(payload_in, Bytes, Counters).
+
+-spec tick_in(counters(), Bytes :: non_neg_integer()) -> ok.
+tick_in(Counters, Bytes) -> packet_in(tick_in, Bytes, Counters).
 
 %% @doc The peer has opened or accepted a path: it is alive.
--spec heard(counters()) -> ok.
-heard(Counters) -> count(path_in, Counters).
+-spec path_in(counters()) -> ok.
+path_in(Counters) -> count(path_in, Counters).
 
-%% @doc The link of the peer has acknowledged something.
--spec acknowledged(counters()) -> ok.
-acknowledged(Counters) -> count(acknowledgement_in, Counters).
+%% @doc First sent, or repeated.
+-spec payload_out(counters(), Bytes :: non_neg_integer()) -> ok.
+payload_out(Counters, Bytes) -> packet_out(payload_out, Bytes, Counters).
 
--spec packet_out(counters(), non_neg_integer()) -> ok.
-packet_out(Counters, Bytes) ->
+%% @doc A tick of the ticker.
+-spec tick_out(counters(), Bytes :: non_neg_integer()) -> ok.
+tick_out(Counters, Bytes) -> packet_out(tick_out, Bytes, Counters).
+
+packet_in(Event, Bytes, Counters) ->
+    weft_counters:add(packets_in, 1, bytes_in, Bytes),
+    count(Event, Counters),
+    counters:add(Counters, ?BYTES_IN, Bytes).
+
+packet_out(Event, Bytes, Counters) ->
     weft_counters:add(packets_out, 1, bytes_out, Bytes),
-    count(packet_out, Counters),
+    count(Event, Counters),
     counters:add(Counters, ?BYTES_OUT, Bytes).
 
 count(Event, Counters) ->

@@ -101,8 +101,7 @@ timed_out(#stream{core = Core, id = Id}) ->
 
 %% @doc What a message to the owner means for the stream; `unknown' if nothing.
 -spec handle(term(), stream()) -> {outcome(), stream()} | unknown.
-handle({weft_ack, Sequence}, #stream{core = Core0, counters = Counters} = Stream) ->
-    weft_session_counters:acknowledged(Counters),
+handle({weft_ack, Sequence}, #stream{core = Core0} = Stream) ->
     {Core, Effects} = weft_stream_core:acked(Sequence, now_us(), Core0),
     {ok, carry_out(Effects, Stream#stream{core = Core})};
 handle({weft_lane, ready, Socket}, Stream) ->
@@ -182,8 +181,8 @@ effect({keep_alive, IsOn}, #stream{counters = Counters} = Stream) ->
     weft_session_counters:keep_alive(Counters, IsOn),
     IsOn orelse noted_way(Stream),
     Stream;
-effect(heard, #stream{counters = Counters} = Stream) ->
-    weft_session_counters:heard(Counters),
+effect({counts, Event}, #stream{counters = Counters} = Stream) ->
+    count(Event, Counters),
     Stream;
 effect({open, Link, Mode}, #stream{input = Input} = Stream) ->
     weft_link_handler:tell(Link, {open, self(), Input, open(Mode, Stream)}),
@@ -195,8 +194,7 @@ effect({accept, Lane, Label}, #stream{counters = Counters} = Stream) ->
     _ = weft_lane:send(Lane, weft_wire:accept(Label, weft_session_counters:received(Counters)), 13),
     Stream;
 effect({tick, Lanes, Label}, Stream) ->
-    Tick = weft_wire:tick(Label),
-    lists:foreach(fun(Lane) -> weft_lane:answer(Lane, Tick, ?TICK_BYTES) end, Lanes),
+    write_tick(Lanes, Label),
     Stream;
 %% An older node ignores it.
 effect({incarnation, Lane, Label}, Stream) ->
@@ -211,6 +209,13 @@ effect({again, Reason}, Stream) ->
 effect({after_ms, DelayMs, Timer}, Stream) ->
     _ = erlang:send_after(DelayMs, self(), {weft_stream, Timer}),
     Stream.
+
+count(path_in, Counters) -> weft_session_counters:path_in(Counters);
+count(tick_out, Counters) -> weft_session_counters:tick_out(Counters, ?TICK_BYTES).
+
+write_tick(Lanes, Label) ->
+    Tick = weft_wire:tick(Label),
+    lists:foreach(fun(Lane) -> weft_lane:answer(Lane, Tick, ?TICK_BYTES) end, Lanes).
 
 %% It is no longer kept alive as soon as there is a path, also the first one.
 noted_way(#stream{core = Core, counters = Counters}) ->
@@ -286,7 +291,7 @@ push(Kind, Payload, Bytes, #stream{core = Core} = Stream) ->
 
 written({write, Lane, Label, {Sequence, Kind, Payload, Bytes}, Core},
         #stream{counters = Counters} = Stream) ->
-    weft_session_counters:packet_out(Counters, Bytes),
+    weft_session_counters:payload_out(Counters, Bytes),
     Packet = weft_wire:data(Label, Sequence, Kind, Payload),
     Outcome = case weft_lane:send(Lane, Packet, Bytes + header_bytes(Kind), notify) of
                   ok -> free;
@@ -302,12 +307,9 @@ written({kept, Core}, Stream) ->
 header_bytes({_Bypass, _After, _Floor}) -> 30;
 header_bytes(_Kind) -> 14.
 
-%% @doc A packet outside the numbering, which may be lost. It is answered by an acknowledgement, and
-%% proves to the peer that this node is alive. It is counted also if there is no path: the caller
-%% takes it for sent, and asks for the next one only if nothing else seems to be sent.
+%% @doc See `weft_stream_core:tick/1'.
 -spec tick(stream()) -> stream().
-tick(#stream{core = Core, counters = Counters} = Stream) ->
-    weft_session_counters:packet_out(Counters, ?TICK_BYTES),
+tick(#stream{core = Core} = Stream) ->
     carry_out(weft_stream_core:tick(Core), Stream).
 
 %% @doc To be called at intervals: a lane that is reserved for bypass payloads becomes an ordinary
@@ -333,13 +335,14 @@ rest(#stream{core = Core, counters = Counters}) ->
 tick_at_rest(Owner, Counters) ->
     Written = weft_session_counters:written(Counters),
     case weft_stream_core:tick_at_rest(Written, weft_sessions:at_rest(Owner)) of
-        {tick, [Lane], Label} ->
-            weft_session_counters:packet_out(Counters, ?TICK_BYTES),
-            ok = weft_sessions:ticked(Owner),
-            _ = weft_lane:answer(Lane, weft_wire:tick(Label), ?TICK_BYTES),
-            true;
         in_use ->
-            false
+            false;
+        Effects ->
+            ok = weft_sessions:ticked(Owner),
+            lists:foreach(fun({counts, Event}) -> count(Event, Counters);
+                             ({tick, Lanes, Label}) -> write_tick(Lanes, Label)
+                          end, Effects),
+            true
     end.
 
 %% @doc The socket of a lane that is used now.

@@ -48,14 +48,15 @@
         weft_path_search:effect()
         %% To be written, outside of the numbering. What was received is said with the first.
       | {accept, lane(), label()} | {tick, [lane()], label()} | {incarnation, lane(), label()}
-        %% For the counters that the kernel's ticker reads, and for those of the node.
-      | heard | {count, resumes | repairs}
+        %% For what the kernel's ticker asks (`weft_session_counts'), and for counters of the node.
+      | {counts, path_in | tick_out} | {count, resumes | repairs}
       | {keep_alive, false}.
 
 %% connected: there is the first path. failed: there will be none. ended: nothing to resume.
 -type outcome() :: ok | connected | {failed, Reason :: term()} | ended | lost.
 
-%% The payload to write now, or none: it was kept and will be written by `flush/2'.
+%% The payload to write now, which counts as `payload_out', or none: it was kept and will be written
+%% by `flush/2'.
 -type write() :: {write, lane(), label(), weft_outbound_core:item(), state()} | {kept, state()}.
 
 %% Of a stream that has written so many packets, with the ticks since then.
@@ -168,14 +169,14 @@ accepted(Path, _Received, NowUs, #stream{established = false} = Stream0) ->
 accepted(Path, Received, NowUs, Stream0) ->
     {Dropped, Drop} = drop_path(NowUs, Stream0),
     {Stream, On} = on_path(Path, NowUs, Dropped),
-    resume(Received, Stream, [heard | Drop] ++ On).
+    resume(Received, Stream, [{counts, path_in} | Drop] ++ On).
 
 %% The peer reached this end by another path. It is told first what was received, so that it can
 %% repeat from there.
 reattached(Path, Received, NowUs, Stream0) ->
     {Dropped, Drop} = drop_path(NowUs, Stream0),
     {Stream, On} = on_path(Path, NowUs, Dropped),
-    resume(Received, Stream, [heard | Drop] ++ On ++ say_accepted(Stream)).
+    resume(Received, Stream, [{counts, path_in} | Drop] ++ On ++ say_accepted(Stream)).
 
 %% @doc To tell the initiator that its open has been accepted, and what was received so far.
 -spec say_accepted(state()) -> [effect()].
@@ -257,8 +258,8 @@ spare(Stream) ->
 rest(Written, Stream) ->
     case is_at_rest(Stream) of
         true ->
-            [{tick, [Lane], Label}] = tick(Stream),
-            {Lane, Label, Written};
+            #stream{path = #path{label = Label} = Path} = Stream,
+            {first(Path), Label, Written};
         false ->
             none
     end.
@@ -354,7 +355,8 @@ sent(Lane, Bytes, Outcome, #stream{path = #path{lanes = Lanes0} = Path} = Stream
     end.
 
 %% @doc The peer has received everything up to that number. To ask for an acknowledgement a tick is
-%% sent on each lane: the last of them to arrive comes after all that was sent.
+%% sent on each lane: the last of them to arrive comes after all that was sent. Neither counts for
+%% the ticker: the link of the peer acknowledges, and these ticks are not what the ticker sends.
 -spec acked(weft_wire:sequence(), NowUs :: integer(), state()) -> {state(), [effect()]}.
 acked(Sequence, NowUs, #stream{out = Out0, path = Path} = Stream) ->
     case {weft_outbound_core:acked(Sequence, NowUs, Out0), Path} of
@@ -365,15 +367,19 @@ acked(Sequence, NowUs, #stream{out = Out0, path = Path} = Stream) ->
     end.
 
 %% @doc A tick of the kernel's ticker: a packet outside the numbering, which may be lost. It is
-%% answered by an acknowledgement, and proves to the peer that this node is alive.
+%% answered by an acknowledgement, and proves to the peer that this node is alive. It counts also if
+%% there is no path: the ticker takes it for sent, and asks for the next one only if nothing else
+%% seems to be sent.
 -spec tick(state()) -> [effect()].
-tick(#stream{path = #path{label = Label} = Path}) -> [{tick, [first(Path)], Label}];
-tick(_Stream) -> [].
+tick(#stream{path = #path{label = Label} = Path}) -> written_tick(first(Path), Label);
+tick(_Stream) -> [{counts, tick_out}].
+
+written_tick(Lane, Label) -> [{counts, tick_out}, {tick, [Lane], Label}].
 
 %% @doc A tick of the kernel's ticker for a stream that was at rest (`rest/2').
 -spec tick_at_rest(Written :: non_neg_integer(), rest() | none) ->
-          {tick, [lane()], label()} | in_use.
-tick_at_rest(Written, {Lane, Label, Written}) -> {tick, [Lane], Label};
+          [effect()] | in_use.
+tick_at_rest(Written, {Lane, Label, Written}) -> written_tick(Lane, Label);
 tick_at_rest(_Written, _RestOrNone) -> in_use.
 
 %% --- what others see --------------------------------------------------------------------------

@@ -131,7 +131,7 @@ data({weft_packet, _, Link, Lane, Label, {data, _, Sequence, Kind, Payload}} = D
         true ->
             {noreply, pause(Data, Receiver)};
         false ->
-            weft_session_counters:packet_in(Counters, byte_size(Payload)),
+            weft_session_counters:payload_in(Counters, byte_size(Payload)),
             case weft_inbound_core:accept(Sequence, Kind, Payload, Inbound0) of
                 {Payloads, Ack, Inbound} ->
                     received(Payloads, Ack, Lane, Label, Receiver#receiver{inbound = Inbound});
