@@ -130,6 +130,11 @@ heard({failed, Reason}, _NowMs, Session) ->
     {[{over, {failed, Reason}}], Session, []};
 heard({over, Why}, _NowMs, Session) ->
     {[{over, Why}], Session, []};
+heard(ticked, _NowMs, #session{stream = Stream, fair = Fair} = Session) ->
+    {[], case weft_session_core:may_rest(ready(Session), weft_fair_queue_core:bytes(Fair)) of
+             true -> Session#session{stream = weft_sim_stream:rest(Stream)};
+             false -> Session
+         end, []};
 heard(not_responding, _NowMs, Session) ->
     {[{over, not_responding}], Session, []};
 heard({handshake, <<Incarnation:64>>}, NowMs, #session{role = target} = Session) ->
@@ -148,6 +153,11 @@ shake(NowMs, #session{stream = Stream0, own_incarnation = Incarnation} = Session
     {Session#session{stream = Stream}, Effects}.
 
 %% --- sending ----------------------------------------------------------------------------------
+
+ready(#session{stream = Stream, fair = Fair}) ->
+    Room = weft_sim_stream:room(Stream),
+    weft_sim_stream:to_flush(Stream)
+        orelse (Room =/= none andalso weft_fair_queue_core:ready(Room, Fair)).
 
 %% As long as there is something to fetch or to send. Effects: newest first.
 pump(NowMs, #session{stream = Stream0} = Session, Effects) ->

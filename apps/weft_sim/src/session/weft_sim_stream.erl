@@ -15,7 +15,7 @@
 -module(weft_sim_stream).
 
 -export([initiator/4, acceptor/6, lend/2, links/1, connect/2, connected/1, handle/3, died/3, sent/2,
-         room/1, window_bytes/1, flush/2, push/5, info/1]).
+         rest/1, room/1, window_bytes/1, to_flush/1, flush/2, push/5, info/1]).
 -export_type([stream/0, news/0]).
 
 %% For net_ticktime as it is by default.
@@ -49,9 +49,10 @@
                  kept_max = 0 :: non_neg_integer(),
                  overflows = 0 :: non_neg_integer()}).
 -opaque stream() :: #stream{}.
-%% not_responding: the ticker says so.
+%% ticked: a tick came to the session. not_responding: the ticker says so.
 -type news() :: {frames | handshake, binary()}
-              | connected | {failed, Reason :: term()} | {over, Why :: term()} | not_responding.
+              | connected | {failed, Reason :: term()} | {over, Why :: term()}
+              | ticked | not_responding.
 -type event() :: {timer, tick | news | {again, Reason :: term()} | term()}
                | {told, tuple()}
                | {input, weft_sim_switches:lane(), weft_wire:packet()}.
@@ -155,15 +156,18 @@ look(NowMs, #stream{ticker = Ticker0, rand = Rand0} = Stream0) ->
 tick(NowMs, #stream{core = Core0, rest = Rest0, written = Before} = Stream0, Later) ->
     case weft_stream_core:tick_at_rest(Before, Rest0) of
         in_use ->
-            {#stream{written = Written} = Stream, Effects} =
-                carry_out(weft_stream_core:tick(Core0), NowMs, Stream0, [Later]),
-            Core = weft_stream_core:spare(Core0),
-            {Stream#stream{core = Core, rest = weft_stream_core:rest(Written, Core)}, Effects};
+            {Stream, Effects} = carry_out(weft_stream_core:tick(Core0), NowMs, Stream0, [Later]),
+            {heard_news(ticked, Stream#stream{core = weft_stream_core:spare(Core0)}), Effects};
         Tick ->
             {#stream{written = Written} = Stream, Effects} =
                 carry_out(Tick, NowMs, Stream0, [Later]),
             {Stream#stream{rest = setelement(3, Rest0, Written)}, Effects}
     end.
+
+%% @doc If nothing waits for anything, the next ticks do not come to the session.
+-spec rest(stream()) -> stream().
+rest(#stream{core = Core, written = Written} = Stream) ->
+    Stream#stream{rest = weft_stream_core:rest(Written, Core)}.
 
 false_news(NowMs, #stream{rand = Rand0, core = Core, peer = Peer} = Stream0) ->
     {LaterMs, Rand} = rand:uniform_s(?NEWS_EVERY_MS, Rand0),
@@ -195,7 +199,7 @@ count(Event, #stream{read = Read, written = Written} = Stream) ->
 
 event(Event, NowMs, #stream{core = Core0} = Stream) ->
     {Outcome, Core, Effects} = weft_stream_core:handle(Event, 1000 * NowMs, Core0),
-    carry_out(Effects, NowMs, outcome(Outcome, Stream#stream{core = Core, rest = none}), []).
+    carry_out(Effects, NowMs, outcome(Outcome, Stream#stream{core = Core}), []).
 
 outcome(ok, Stream) -> Stream;
 outcome(Ended, #stream{core = Core} = Stream) when Ended =:= ended; Ended =:= lost ->
@@ -241,6 +245,8 @@ effect({tick, Lanes, Label}, _NowMs, Stream0) ->
                 end, {Stream0, []}, Lanes);
 effect({incarnation, Lane, Label}, _NowMs, #stream{incarnation = Incarnation} = Stream) ->
     write(Lane, weft_wire:incarnation(Label, Incarnation), Stream);
+effect(woken, _NowMs, Stream) ->
+    {Stream#stream{rest = none}, []};
 effect({counts, Event}, _NowMs, Stream) ->
     {count(Event, Stream), []};
 effect({count, _Name}, _NowMs, Stream) ->
@@ -335,6 +341,9 @@ room(#stream{core = Core}) -> weft_stream_core:room(express, Core).
 
 -spec window_bytes(stream()) -> pos_integer().
 window_bytes(#stream{core = Core}) -> weft_stream_core:window_bytes(Core).
+
+-spec to_flush(stream()) -> boolean().
+to_flush(#stream{core = Core}) -> weft_stream_core:to_flush(Core).
 
 -spec flush(NowMs :: integer(), stream()) -> {weft_core:effects(), stream()} | none.
 flush(NowMs, #stream{core = Core} = Stream) ->

@@ -306,14 +306,14 @@ next(Session) ->
 %% waits any more, which is mostly so one tick later, it gets no more ticks. Until then there is
 %% little to give.
 rest(#session{outlet = Outlet, stream = Stream} = Session) ->
-    case ready(Session) orelse weft_outlet:queued_bytes(Outlet) > 0 of
+    case weft_session_core:may_rest(ready(Session), weft_outlet:queued_bytes(Outlet)) of
         true ->
-            next(Session);
-        false ->
             case weft_stream:rest(Stream) of
                 true -> {noreply, Session, hibernate};
                 false -> resting(weft_session_memory:is_little(), Session)
-            end
+            end;
+        false ->
+            next(Session)
     end.
 
 resting(true, Session) -> {noreply, Session};

@@ -125,9 +125,7 @@ handle(Message, Stream) when element(1, Message) =:= weft_path ->
 handle(_Message, _Stream) ->
     unknown.
 
-%% Whatever happens may change the path, and with it where ticks are to be written.
 event(Event, #stream{core = Core0} = Stream) ->
-    ok = weft_sessions:woken(),
     {Outcome, Core, Effects} = weft_stream_core:handle(Event, now_us(), Core0),
     {Outcome, carry_out(Effects, Stream#stream{core = Core})}.
 
@@ -180,6 +178,9 @@ effect({watch, Link}, #stream{link_monitor = Monitor} = Stream) ->
 effect({keep_alive, IsOn}, #stream{counters = Counters} = Stream) ->
     weft_session_counters:keep_alive(Counters, IsOn),
     IsOn orelse noted_way(Stream),
+    Stream;
+effect(woken, Stream) ->
+    ok = weft_sessions:woken(),
     Stream;
 effect({counts, Event}, #stream{counters = Counters} = Stream) ->
     count(Event, Counters),

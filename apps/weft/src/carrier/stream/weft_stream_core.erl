@@ -50,6 +50,8 @@
       | {accept, lane(), label()} | {tick, [lane()], label()} | {incarnation, lane(), label()}
         %% For what the kernel's ticker asks (`weft_session_counts'), and for counters of the node.
       | {counts, path_in | tick_out} | {count, resumes | repairs}
+        %% It is not at rest any more (`rest/2').
+      | woken
       | {keep_alive, false}.
 
 %% connected: there is the first path. failed: there will be none. ended: nothing to resume.
@@ -111,23 +113,28 @@ close(#stream{search = Search} = Stream) ->
 %% --- events -----------------------------------------------------------------------------------
 
 %% @doc What an event means for the stream, and what is to be done, in that order. An event that
-%% means nothing (now) changes nothing.
+%% means nothing (now) changes nothing, but ends a rest: whatever happens may change the path, and
+%% with it where ticks are to be written.
 -spec handle(event(), NowUs :: integer(), state()) -> {outcome(), state(), [effect()]}.
-handle({lanes, Link, Label, Lanes}, _NowUs,
-       #stream{path = #path{link = Link, label = Label}} = Stream) ->
+handle(Event, NowUs, Stream0) ->
+    {Outcome, Stream, Effects} = happened(Event, NowUs, Stream0),
+    {Outcome, Stream, [woken | Effects]}.
+
+happened({lanes, Link, Label, Lanes}, _NowUs,
+         #stream{path = #path{link = Link, label = Label}} = Stream) ->
     ok(lanes_changed(Lanes, Stream));
-handle({accepted, Link, Lanes, Label, Received}, NowUs, #stream{search = Search} = Stream) ->
+happened({accepted, Link, Lanes, Label, Received}, NowUs, #stream{search = Search} = Stream) ->
     case weft_path_search:concerns(Link, Label, Search) of
         true -> accepted({Link, Lanes, Label}, Received, NowUs, Stream);
         false -> {ok, Stream, []}
     end;
-handle({reattached, Link, Lanes, Label, Received}, NowUs, Stream) ->
+happened({reattached, Link, Lanes, Label, Received}, NowUs, Stream) ->
     reattached({Link, Lanes, Label}, Received, NowUs, Stream);
-handle({incarnation, Incarnation}, _NowUs, Stream) ->
+happened({incarnation, Incarnation}, _NowUs, Stream) ->
     {ok, Stream#stream{incarnation = Incarnation}, []};
-handle({link, open, {error, Reason}} = NoLink, _NowUs, Stream) ->
+happened({link, open, {error, Reason}} = NoLink, _NowUs, Stream) ->
     search(NoLink, Stream#stream{last_break = Reason});
-handle(Event, NowUs, Stream) ->
+happened(Event, NowUs, Stream) ->
     judged(weft_stream_end:heard(Event, known(Stream)), Event, NowUs, Stream).
 
 known(#stream{path = Path, established = IsEstablished, incarnation = Incarnation,
