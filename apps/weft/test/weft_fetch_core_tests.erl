@@ -67,13 +67,6 @@ nothing_is_fetched_while_the_queue_is_full_test() ->
     ?assertNotEqual([], Left),
     ?assertEqual({more, Left, Fair}, fetch(Left, #{}, Fair)).
 
-only_an_idle_queue_is_passed_by_test() ->
-    Idle = queue(),
-    {all, [], Waits} = fetch([frame(?SMALL, 1)], #{}, Idle),
-    ?assertEqual([true, false, false],
-                 [weft_fetch_core:may_go_at_once(Classes, Fair)
-                  || {Classes, Fair} <- [{#{}, Idle}, {#{1 => control}, Idle}, {#{}, Waits}]]).
-
 queue() -> weft_fair_queue_core:new(134217728).
 
 %% From senders that are known: SEND_SENDER.

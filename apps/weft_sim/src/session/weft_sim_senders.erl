@@ -140,7 +140,7 @@ out(#senders{queue = Queue0, bytes = Bytes0, stopped = Stopped} = Senders) ->
     end.
 
 %% @doc What the fair queue wants to be done to senders.
--spec apply_effects([weft_fair_queue_core:effect()], senders()) -> senders().
+-spec apply_effects([weft_outlet_core:effect()], senders()) -> senders().
 apply_effects(Effects, Senders) ->
     lists:foldl(fun({suspend, Key}, #senders{suspended = Keys} = S) ->
                         S#senders{suspended = Keys#{Key => []}};

@@ -2,10 +2,10 @@
 %% @doc One session in the simulator: the carrier's own fair queue, window and numbering together,
 %% between senders of the simulated VM and a stream (`weft_sim_stream').
 %%
-%% What `weft_session' and `weft_outlet' do: fetch from the VM (as `weft_fetch_core' says), queue
-%% fairly, suspend and resume senders, push while the window has room and a lane is not busy, repeat
-%% first. Here senders do not really run and what
-%% arrives is only checked.
+%% Carries out what `weft_session_core' and `weft_outlet_core' decide, as `weft_session' and
+%% `weft_outlet' do: one step at a time, and messages come between two of them. A step is done a
+%% millisecond after what has made it possible, at times later, as on a busy node. Senders do not
+%% really run, and what arrives is only checked.
 %%
 %% The handshake of the distribution is one packet each way: the end that begins says which
 %% incarnation of its node it is, the other one answers the same. From then on senders send, and the
@@ -18,8 +18,13 @@
 
 -define(RUN_EVERY_MS, 10).
 -define(GET, fun weft_sim_senders:out/1).
--define(PROGRESS_WINDOWS, 16).
+%% The version of the classes, which do not change.
+-define(PINS, 1).
 -define(SETUP_MS, 7000).
+-define(STEP_MS, 1).
+-define(LATE_STEP_MS, 15).
+%% One step of so many is late.
+-define(LATE_STEPS, 20).
 %% How long the kernel takes to tell the VM of a connection that is up.
 -define(SOURCE_CONNECTS_MS, 1).
 -define(TARGET_CONNECTS_MS, 30).
@@ -30,11 +35,13 @@
                   %% Which incarnation of the peer it is with, since the handshake.
                   peer_incarnation :: non_neg_integer() | undefined,
                   stream :: weft_sim_stream:stream(),
-                  fair :: weft_fair_queue_core:state(),
-                  classes :: weft_fair_queue_core:classes(),
-                  senders :: weft_sim_senders:senders(),
+                  %% Gets frames from the senders (`weft_sim_senders').
+                  outlet :: weft_outlet_core:outlet(),
                   receipts :: weft_sim_receipts:receipts(),
                   until_ms :: non_neg_integer(),
+                  %% Will there be a step?
+                  is_stepping = false :: boolean(),
+                  rand :: rand:state(),
                   queued_max = 0 :: non_neg_integer()}).
 -opaque session() :: #session{}.
 %% up: the handshake is done. over: why it has ended. disorder: what arrived is not what was
@@ -64,17 +71,27 @@ new(Id, Role, Stream, #{queue_bytes := QueueBytes, senders := Kinds, classes := 
                         timed_since_ms := SinceMs, rand := Rand} = Options) ->
     #session{id = Id, role = Role, stream = Stream,
              own_incarnation = maps:get(incarnation, Options, 0),
-             fair = weft_fair_queue_core:new(QueueBytes), classes = Classes,
-             senders = weft_sim_senders:new(Id, Kinds, UntilMs, OrderedUntilMs, Rand),
-             receipts = weft_sim_receipts:new(Id, Timed, SinceMs), until_ms = UntilMs}.
+             outlet = outlet(QueueBytes, Classes,
+                             weft_sim_senders:new(Id, Kinds, UntilMs, OrderedUntilMs, Rand)),
+             receipts = weft_sim_receipts:new(Id, Timed, SinceMs), until_ms = UntilMs,
+             rand = Rand}.
+
+outlet(QueueBytes, Classes, Senders) ->
+    weft_outlet_core:connected(Senders,
+                               weft_outlet_core:repinned(?PINS, Classes,
+                                                         weft_outlet_core:new(QueueBytes, false))).
 
 %% @doc A timer, what a link says, or what came for the session.
 -spec event({timer, term()} | {told, tuple()} | {input, weft_sim_switches:lane(),
                                                  weft_wire:packet()},
             NowMs :: integer(), session(), weft_sim_switches:switches()) -> answer().
-event({timer, run}, NowMs, #session{senders = Senders, until_ms = UntilMs} = Session, Switches) ->
-    done([], NowMs, lent(Switches, Session#session{senders = weft_sim_senders:run(NowMs, Senders)}),
-         [{after_ms, ?RUN_EVERY_MS, run} || NowMs =< UntilMs]);
+event({timer, run}, NowMs, #session{outlet = Outlet, until_ms = UntilMs} = Session, Switches) ->
+    Senders = weft_sim_senders:run(NowMs, weft_outlet_core:handle(Outlet)),
+    {Sent, Next} = told_of_frames(NowMs, lent(Switches, with_senders(Senders, Outlet, Session))),
+    done([], NowMs, Next, [{after_ms, ?RUN_EVERY_MS, run} || NowMs =< UntilMs] ++ Sent);
+event({timer, step}, NowMs, Session, Switches) ->
+    {Sent, Next} = step(NowMs, lent(Switches, Session#session{is_stepping = false})),
+    done([], NowMs, Next, Sent);
 event({timer, connected}, NowMs, Session, Switches) ->
     #session{stream = Lent} = lent(Switches, Session),
     {News, Stream, Effects} = weft_sim_stream:connected(Lent),
@@ -114,8 +131,8 @@ peer_incarnation(#session{peer_incarnation = Incarnation}) -> Incarnation.
 
 done(News, NowMs, Session0, Effects) ->
     {Told, Session1, More} = heard(News, NowMs, Session0, [], []),
-    {Session, Pumped} = pump(NowMs, Session1, lists:reverse(Effects ++ More)),
-    {Told, Session, weft_sim_stream:links(Session#session.stream), Pumped}.
+    {Session, Step} = next_step(Session1),
+    {Told, Session, weft_sim_stream:links(Session#session.stream), Effects ++ More ++ Step}.
 
 heard([], _NowMs, Session, Told, Effects) ->
     {lists:reverse(Told), Session, Effects};
@@ -130,8 +147,8 @@ heard({failed, Reason}, _NowMs, Session) ->
     {[{over, {failed, Reason}}], Session, []};
 heard({over, Why}, _NowMs, Session) ->
     {[{over, Why}], Session, []};
-heard(ticked, _NowMs, #session{stream = Stream, fair = Fair} = Session) ->
-    {[], case weft_session_core:may_rest(ready(Session), weft_fair_queue_core:bytes(Fair)) of
+heard(ticked, _NowMs, #session{stream = Stream, outlet = Outlet} = Session) ->
+    {[], case weft_session_core:may_rest(weft_sim_stream:core(Stream), Outlet) of
              true -> Session#session{stream = weft_sim_stream:rest(Stream)};
              false -> Session
          end, []};
@@ -154,79 +171,75 @@ shake(NowMs, #session{stream = Stream0, own_incarnation = Incarnation} = Session
 
 %% --- sending ----------------------------------------------------------------------------------
 
-ready(#session{stream = Stream, fair = Fair}) ->
-    Room = weft_sim_stream:room(Stream),
-    weft_sim_stream:to_flush(Stream)
-        orelse (Room =/= none andalso weft_fair_queue_core:ready(Room, Fair)).
-
-%% As long as there is something to fetch or to send. Effects: newest first.
-pump(NowMs, #session{stream = Stream0} = Session, Effects) ->
-    case weft_sim_stream:flush(NowMs, Stream0) of
-        {Sent, Stream} ->
-            pump(NowMs, Session#session{stream = Stream}, lists:reverse(Sent, Effects));
-        none ->
-            case at_once(NowMs, Session) of
-                {Sent, Next} -> pump(NowMs, Next, lists:reverse(Sent, Effects));
-                none -> fetch_and_send(NowMs, Session, Effects)
-            end
+%% As the message `dist_data': once, and then not before all were fetched.
+told_of_frames(NowMs, #session{stream = Stream0, outlet = Outlet0} = Session) ->
+    case weft_outlet_core:awaits(Outlet0) =/= none
+        andalso weft_outlet_core:at_once(weft_sim_stream:room(Stream0), ?GET, ?PINS, Outlet0) of
+        {_AllOrMore, Payload, Bytes, Outlet} ->
+            {Effects, Stream} = weft_sim_stream:push(frames, Payload, Bytes, NowMs, Stream0),
+            {Effects, queued(Session#session{stream = Stream, outlet = Outlet})};
+        {none, Outlet} ->
+            {[], queued(Session#session{outlet = Outlet})};
+        false ->
+            {[], Session}
     end.
 
-fetch_and_send(NowMs, Session, Effects) ->
-    Fetched = fetch(Session),
-    case send_next(NowMs, Fetched) of
-        {Sent, Next} -> pump(NowMs, Next, lists:reverse(Sent, Effects));
-        none when Fetched =:= Session -> {Session, lists:reverse(Effects)};
-        none -> pump(NowMs, Fetched, Effects)
+next_step(#session{is_stepping = false, stream = Stream, outlet = Outlet,
+                   rand = Rand0} = Session) ->
+    case weft_session_core:is_ready(weft_sim_stream:core(Stream), Outlet) of
+        true ->
+            {N, Rand} = rand:uniform_s(?LATE_STEPS, Rand0),
+            {Session#session{is_stepping = true, rand = Rand},
+             [{after_ms, case N of 1 -> ?LATE_STEP_MS; _ -> ?STEP_MS end, step}]};
+        false ->
+            {Session, []}
+    end;
+next_step(Session) ->
+    {Session, []}.
+
+step(NowMs, #session{stream = Stream0, outlet = Outlet} = Session) ->
+    case weft_session_core:first(weft_sim_stream:core(Stream0), Outlet) of
+        flush ->
+            {Effects, Stream} = weft_sim_stream:flush(NowMs, Stream0),
+            {Effects, Session#session{stream = Stream}};
+        fetch ->
+            Fetched = Session#session{outlet = weft_outlet_core:fetch(?GET, Outlet)},
+            send_next(NowMs, carried_out(queued(Fetched)));
+        send ->
+            send_next(NowMs, Session)
     end.
 
-%% Small frames that are alone do not pass the queue.
-at_once(NowMs, #session{stream = Stream0, fair = Fair0, classes = Classes,
-                        senders = Senders0} = Session) ->
-    case weft_sim_stream:room(Stream0) =:= all
-        andalso weft_fetch_core:may_go_at_once(Classes, Fair0)
-        andalso weft_fetch_core:join(?GET, Senders0) of
-        {Next, Batch, Bytes, _, Senders} when Bytes > 0 ->
-            {Effects, Stream} = weft_sim_stream:push(frames, Batch, Bytes, NowMs, Stream0),
-            Fair = case Next of
-                       {Size, Data, _} -> weft_fair_queue_core:add(Size, Data, Classes, Fair0);
-                       _ -> Fair0
-                   end,
-            {Effects, queued(Session#session{stream = Stream, fair = Fair, senders = Senders})};
-        _NotNow ->
-            none
-    end.
-
-send_next(NowMs, #session{stream = Stream0, fair = Fair0} = Session) ->
-    Room = weft_sim_stream:room(Stream0),
-    ProgressBytes = ?PROGRESS_WINDOWS * weft_sim_stream:window_bytes(Stream0),
-    case Room =/= none andalso weft_fair_queue_core:take(Room, ProgressBytes, Fair0) of
-        {Payload, Bytes, Order, Fair} ->
+send_next(NowMs, #session{stream = Stream0, outlet = Outlet0} = Session) ->
+    case weft_outlet_core:take(weft_sim_stream:room(Stream0), weft_sim_stream:window_bytes(Stream0),
+                               Outlet0) of
+        {Payload, Bytes, Order, Outlet} ->
             {Effects, Stream} = weft_sim_stream:push(Order, Payload, Bytes, NowMs, Stream0),
-            {Effects, apply_effects(Session#session{stream = Stream, fair = Fair})};
-        _NotNow ->
-            none
+            {Effects, carried_out(Session#session{stream = Stream, outlet = Outlet})};
+        empty ->
+            {[], Session}
     end.
 
-fetch(#session{fair = Fair0, classes = Classes, senders = Senders0} = Session) ->
-    {_, Senders, Fair} = weft_fetch_core:fetch(?GET, Senders0, Classes, Fair0),
-    apply_effects(queued(Session#session{fair = Fair, senders = Senders})).
+queued(#session{outlet = Outlet, queued_max = Max} = Session) ->
+    Session#session{queued_max = max(Max, weft_outlet_core:queued_bytes(Outlet))}.
 
-queued(#session{fair = Fair, queued_max = Max} = Session) ->
-    Session#session{queued_max = max(Max, weft_fair_queue_core:bytes(Fair))}.
-
-apply_effects(#session{fair = Fair0, senders = Senders} = Session) ->
-    case weft_fair_queue_core:effects(Fair0) of
-        {[], _} -> Session;
-        {Effects, Fair} ->
-            Session#session{fair = Fair,
-                            senders = weft_sim_senders:apply_effects(Effects, Senders)}
+carried_out(#session{outlet = Outlet0} = Session) ->
+    case weft_outlet_core:effects(Outlet0) of
+        none ->
+            Session;
+        {Effects, Outlet} ->
+            Senders = weft_outlet_core:handle(Outlet),
+            with_senders(weft_sim_senders:apply_effects(Effects, Senders), Outlet, Session)
     end.
+
+with_senders(Senders, Outlet, Session) ->
+    Session#session{outlet = weft_outlet_core:connected(Senders, Outlet)}.
 
 %% @doc For the checkers: see `weft_sim_session_core:info_of/2'.
 -spec info(session()) -> #{atom() => term()}.
-info(#session{id = Id, stream = Stream, fair = Fair, senders = Senders, receipts = Receipts,
+info(#session{id = Id, stream = Stream, outlet = Outlet, receipts = Receipts,
               queued_max = QueuedMax, own_incarnation = Own, peer_incarnation = Other}) ->
-    maps:merge(maps:merge(weft_sim_stream:info(Stream), weft_fair_queue_core:info(Fair)),
+    Senders = weft_outlet_core:handle(Outlet),
+    maps:merge(maps:merge(weft_sim_stream:info(Stream), weft_outlet_core:info(Outlet)),
                #{id => Id, incarnations => {Own, Other}, sent => weft_sim_senders:counts(Senders),
                  arrived => weft_sim_receipts:counts(Receipts),
                  slowest_ms => weft_sim_receipts:slowest_ms(Receipts),

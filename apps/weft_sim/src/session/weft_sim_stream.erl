@@ -15,7 +15,7 @@
 -module(weft_sim_stream).
 
 -export([initiator/4, acceptor/6, lend/2, links/1, connect/2, connected/1, handle/3, died/3, sent/2,
-         rest/1, room/1, window_bytes/1, to_flush/1, flush/2, push/5, info/1]).
+         rest/1, core/1, room/1, window_bytes/1, flush/2, push/5, info/1]).
 -export_type([stream/0, news/0]).
 
 %% For net_ticktime as it is by default.
@@ -336,14 +336,14 @@ sent(Lane, #stream{switches = Switches, core = Core} = Stream) ->
 %% --- sending ----------------------------------------------------------------------------------
 
 %% @doc See `weft_stream' for this and the following.
+-spec core(stream()) -> weft_stream_core:state().
+core(#stream{core = Core}) -> Core.
+
 -spec room(stream()) -> weft_fair_queue_core:room() | none.
 room(#stream{core = Core}) -> weft_stream_core:room(express, Core).
 
 -spec window_bytes(stream()) -> pos_integer().
 window_bytes(#stream{core = Core}) -> weft_stream_core:window_bytes(Core).
-
--spec to_flush(stream()) -> boolean().
-to_flush(#stream{core = Core}) -> weft_stream_core:to_flush(Core).
 
 -spec flush(NowMs :: integer(), stream()) -> {weft_core:effects(), stream()} | none.
 flush(NowMs, #stream{core = Core} = Stream) ->

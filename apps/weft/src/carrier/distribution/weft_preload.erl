@@ -21,13 +21,13 @@
          weft_link_check, weft_link_cores, weft_link_demand, weft_link_dial,
          weft_link_distribution, weft_link_handler, weft_link_lanes, weft_link_peer,
          weft_link_rest, weft_link_state, weft_link_welcome, weft_next_hop, weft_outbound_core,
-         weft_outlet, weft_overlay, weft_parts, weft_path_search, weft_payload_fifo,
-         weft_pending_circuits, weft_period, weft_relay, weft_sender_queues, weft_session,
-         weft_session_core, weft_session_counters, weft_session_counts, weft_session_input,
-         weft_session_memory, weft_session_socket, weft_stranger, weft_strangers,
-         weft_strangers_core, weft_stream, weft_stream_core, weft_stream_end, weft_switch,
-         weft_switch_core, weft_switch_gateway, weft_switch_state, weft_tunnel, weft_view,
-         weft_window_core, weft_wire]).
+         weft_outlet, weft_outlet_core, weft_overlay, weft_parts, weft_path_search,
+         weft_payload_fifo, weft_pending_circuits, weft_period, weft_relay, weft_sender_queues,
+         weft_session, weft_session_core, weft_session_counters, weft_session_counts,
+         weft_session_input, weft_session_memory, weft_session_socket, weft_stranger,
+         weft_strangers, weft_strangers_core, weft_stream, weft_stream_core, weft_stream_end,
+         weft_switch, weft_switch_core, weft_switch_gateway, weft_switch_state, weft_tunnel,
+         weft_view, weft_window_core, weft_wire]).
 %% Modules of OTP that those, or the kernel, call for a connection.
 -define(OTP, [crypto, dist_util, string, timer, unicode_util]).
 

@@ -2,12 +2,12 @@
 %% @doc How frames of the VM come into the fair queue: how many at once, and which are joined
 %% without a look at who has sent them.
 %%
-%% Pure, but for what it is given to get a frame with. `weft_outlet' gets frames from the VM, the
-%% simulator from simulated senders. While no sender has a queue small frames are joined
-%% (`weft_fair_queue_core:fast/1'), unless they define atoms (`weft_atom_cache').
+%% Pure, but for what it is given to get a frame with: `weft_outlet' gets frames from the VM, the
+%% simulator from simulated senders. Called by `weft_outlet_core'. While no sender has a queue small
+%% frames are joined (`weft_fair_queue_core:fast/1'), unless they define atoms (`weft_atom_cache').
 -module(weft_fetch_core).
 
--export([may_go_at_once/2, join/2, fetch/4]).
+-export([join/2, fetch/4]).
 -export_type([get/1, next/0]).
 
 %% On the way of each message: not calls.
@@ -24,11 +24,6 @@
                                    | none).
 %% What ended a batch: there was no more, it is full, or this frame, which is not in it.
 -type next() :: none | full | tuple().
-
-%% @doc May a batch be sent past the queue, if there is room for all? Only if nothing waits there.
--spec may_go_at_once(weft_fair_queue_core:classes(), weft_fair_queue_core:state()) -> boolean().
-may_go_at_once(Classes, Fair) ->
-    map_size(Classes) =:= 0 andalso weft_fair_queue_core:is_idle(Fair).
 
 %% @doc The small frames that there are, up to the size of a payload, each behind its size.
 -spec join(get(Source), Source) ->

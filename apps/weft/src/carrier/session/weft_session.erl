@@ -19,9 +19,6 @@
 %% On the way of each message: not calls.
 -compile({inline, [at_once/2]}).
 
-%% How many windows a message in progress may take before other senders have their turn.
--define(PROGRESS_WINDOWS, 16).
-
 %% What goes out at a disconnect, at most.
 -define(LAST_PACKETS, 10000).
 
@@ -196,7 +193,7 @@ handle_cast(Request, Session) ->
 %% @private
 code_change(_Version, #session{stream = Stream, outlet = Outlet} = Session, _Extra) ->
     {ok, Session#session{stream = weft_stream:code_change(Stream),
-                         outlet = weft_outlet:code_change(Outlet)}}.
+                         outlet = weft_outlet_core:code_change(Outlet)}}.
 
 %% The VM has a handle for the connection: from now on this process fetches and delivers its frames.
 connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet} = Session) ->
@@ -215,10 +212,7 @@ connected(Node, Handle, #session{input = Input, hosted = Hosted, outlet = Outlet
 handle_info(timeout, Session) ->
     next(pump(Session));
 handle_info(dist_data, #session{stream = Stream, outlet = Outlet} = Session) ->
-    case weft_stream:room(express, Stream) of
-        all -> at_once(weft_outlet:at_once(Outlet), Session);
-        _ -> next(Session#session{outlet = weft_outlet:more(Outlet)})
-    end;
+    at_once(weft_outlet:at_once(weft_stream:room(express, Stream), Outlet), Session);
 handle_info(tick, Session) ->
     rest(send_tick(Session));
 handle_info({may_suspend, Key}, #session{outlet = Outlet} = Session) ->
@@ -235,7 +229,8 @@ handle_info({Kernel, unsupported_protocol}, Session) when is_pid(Kernel) ->
     die(unsupported_protocol, Session);
 handle_info({'EXIT', _Pid, disconnect}, #session{outlet = Outlet} = Session) ->
     %% First send what was sent before the disconnect.
-    die(disconnect, drained(?LAST_PACKETS, Session#session{outlet = weft_outlet:more(Outlet)}));
+    More = weft_outlet_core:more(Outlet),
+    die(disconnect, drained(?LAST_PACKETS, Session#session{outlet = More}));
 handle_info({'EXIT', _Pid, net_tick_timeout}, #session{stream = Stream} = Session) ->
     ok = weft_stream:timed_out(Stream),
     die(net_tick_timeout, Session);
@@ -278,7 +273,6 @@ ended(#session{stream = Stream} = Session) ->
 
 %% --- sending ----------------------------------------------------------------------------------
 
-%% With room for all there is nothing to repeat before, and a lane is free.
 at_once({none, Outlet}, Session) ->
     next(Session#session{outlet = Outlet});
 at_once({Left, Payload, Bytes, Outlet}, #session{stream = Stream} = Session0) ->
@@ -306,7 +300,7 @@ next(Session) ->
 %% waits any more, which is mostly so one tick later, it gets no more ticks. Until then there is
 %% little to give.
 rest(#session{outlet = Outlet, stream = Stream} = Session) ->
-    case weft_session_core:may_rest(ready(Session), weft_outlet:queued_bytes(Outlet)) of
+    case weft_session_core:may_rest(weft_stream:core(Stream), Outlet) of
         true ->
             case weft_stream:rest(Stream) of
                 true -> {noreply, Session, hibernate};
@@ -325,16 +319,18 @@ reply(Reply, Session) ->
         false -> {reply, Reply, Session}
     end.
 
-%% The VM's queue is kept short even when nothing can be sent.
 ready(#session{stream = Stream, outlet = Outlet}) ->
-    weft_outlet:to_fetch(Outlet)
-        orelse weft_stream:to_flush(Stream)
-        orelse weft_outlet:ready(weft_stream:room(express, Stream), Outlet).
+    weft_session_core:is_ready(weft_stream:core(Stream), Outlet).
 
-pump(#session{stream = Stream0} = Session) ->
-    case weft_stream:flush(Stream0) of
-        {ok, Stream} -> Session#session{stream = Stream};
-        none -> send_next(fetch(Session))
+pump(#session{stream = Stream0, outlet = Outlet} = Session) ->
+    case weft_session_core:first(weft_stream:core(Stream0), Outlet) of
+        flush ->
+            {ok, Stream} = weft_stream:flush(Stream0),
+            Session#session{stream = Stream};
+        fetch ->
+            send_next(with_heap(Session#session{outlet = weft_outlet:fetch(Outlet)}));
+        send ->
+            send_next(Session)
     end.
 
 %% Sends as much as window and lanes take at once: a disconnect does not wait for a slow peer.
@@ -346,14 +342,8 @@ drained(Packets, Session) ->
         false -> Session
     end.
 
-fetch(#session{outlet = Outlet} = Session) ->
-    case weft_outlet:to_fetch(Outlet) of
-        true -> with_heap(Session#session{outlet = weft_outlet:fetch(Outlet)});
-        false -> Session
-    end.
-
 with_heap(#session{usual_heap = undefined, outlet = Outlet} = Session) ->
-    case weft_outlet:queued_bytes(Outlet) > ?BUSY_QUEUE_BYTES of
+    case weft_outlet_core:queued_bytes(Outlet) > ?BUSY_QUEUE_BYTES of
         true -> Session#session{usual_heap = weft_session_memory:take()};
         false -> Session
     end;
@@ -361,7 +351,7 @@ with_heap(Session) ->
     Session.
 
 usual_heap(#session{usual_heap = [_ | _] = Usual, outlet = Outlet} = Session) ->
-    case weft_outlet:queued_bytes(Outlet) of
+    case weft_outlet_core:queued_bytes(Outlet) of
         0 ->
             ok = weft_session_memory:give_back(Usual),
             Session#session{usual_heap = undefined};
@@ -371,13 +361,9 @@ usual_heap(#session{usual_heap = [_ | _] = Usual, outlet = Outlet} = Session) ->
 usual_heap(Session) ->
     Session.
 
-send_next(#session{stream = Stream} = Session) ->
-    send_next(weft_stream:room(express, Stream), Session).
-
-send_next(none, Session) ->
-    Session;
-send_next(Room, #session{stream = Stream, outlet = Outlet0} = Session) ->
-    case weft_outlet:take(Room, ?PROGRESS_WINDOWS * weft_stream:window_bytes(Stream), Outlet0) of
+send_next(#session{stream = Stream, outlet = Outlet0} = Session) ->
+    Room = weft_stream:room(express, Stream),
+    case weft_outlet:take(Room, weft_stream:window_bytes(Stream), Outlet0) of
         {Payload, Bytes, Order, Outlet} ->
             Session#session{outlet = Outlet,
                             stream = weft_stream:push(Order, Payload, Bytes, Stream)};
@@ -388,7 +374,7 @@ send_next(Room, #session{stream = Stream, outlet = Outlet0} = Session) ->
 %% --- what others see --------------------------------------------------------------------------
 
 info_of(#session{stream = Stream, handle = Handle, outlet = Outlet} = Session) ->
-    Info = #{link := Link} = maps:merge(weft_stream:info(Stream), weft_outlet:info(Outlet)),
+    Info = #{link := Link} = maps:merge(weft_stream:info(Stream), weft_outlet_core:info(Outlet)),
     Info#{node => Session#session.node, name => Session#session.name,
           %% One that begins has no path yet, either, but has lost none.
           state => case {Handle, Link} of

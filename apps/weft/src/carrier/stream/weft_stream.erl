@@ -13,7 +13,7 @@
 -module(weft_stream).
 
 -export([initiator/4, acceptor/6, connect/1, close/1, timed_out/1, handle/2, say_accepted/1,
-         push/4, flush/1, can_send/1, to_flush/1, room/1, room/2, window_bytes/1,
+         push/4, flush/1, can_send/1, to_flush/1, room/1, room/2, window_bytes/1, core/1,
          tick/1, spare/1, rest/1, tick_at_rest/2, socket/1, last_break/1, info/1, code_change/1]).
 -export_type([stream/0, path/0, outcome/0]).
 
@@ -274,6 +274,10 @@ room(express, #stream{core = Core}) -> weft_stream_core:room(express, Core).
 %% @doc The window now.
 -spec window_bytes(stream()) -> pos_integer().
 window_bytes(#stream{core = Core}) -> weft_stream_core:window_bytes(Core).
+
+%% @doc For the rules of its owner.
+-spec core(stream()) -> weft_stream_core:state().
+core(#stream{core = Core}) -> Core.
 
 %% @doc Writes the next payload that has to be repeated, or the next part; `none' if there is none
 %% or it cannot be written now.
