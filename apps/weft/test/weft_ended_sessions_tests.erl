@@ -10,7 +10,8 @@
 what_this_node_has_ended_is_remembered_test() ->
     ?assertEqual([[{<<1:128>>, timed_out, ?PEER}], [{<<1:128>>, disconnected, ?PEER}], [], [], []],
                  [remembered(Reason, distribution)
-                  || Reason <- [net_tick_timeout, disconnect, connection_closed, shutdown, killed]]).
+                  || Reason <- [net_tick_timeout, disconnect, connection_closed, shutdown,
+                                killed]]).
 
 %% Its sender asks for a path, and is told then.
 a_stream_of_a_channel_is_not_remembered_test() ->

@@ -56,7 +56,8 @@ crossed(Own, First) ->
 
 a_call_that_was_begun_later_did_not_cross_test() ->
     Up = (link(#{role => listener}, [{?FIRST, listener}]))#{up_us := 100},
-    ?assertEqual({welcome, {link_down, broken}}, decide(link, peer(#{role => dialer, begun_us => 100}), Up)).
+    ?assertEqual({welcome, {link_down, broken}},
+                 decide(link, peer(#{role => dialer, begun_us => 100}), Up)).
 
 a_further_lane_needs_the_link_that_it_was_authenticated_for_test() ->
     Lane = {lane, <<>>, 1},

@@ -211,7 +211,8 @@ who_calls_brings_up_one_lane_of_a_link_after_the_other_test() ->
     {ok, #{purpose := link}} = weft_hello:parse_hello(Hello),
     {Fourth, [{send, Next, {packet, _, Again}}]} = gateway({neighbour_down, one, timeout}, Third),
     {ok, #{purpose := link}} = weft_hello:parse_hello(Again),
-    {Up, [{send, Next, _Proof}, {send, Last, {packet, _, Further}}]} = answered(Next, Again, Fourth),
+    {Up, [{send, Next, _Proof}, {send, Last, {packet, _, Further}}]} =
+        answered(Next, Again, Fourth),
     ?assertEqual([three, two], lists:sort([Next, Last])),
     ?assertMatch({ok, #{purpose := {lane, <<>>, 1}}}, weft_hello:parse_hello(Further)),
     ?assertEqual(#{Next => {{<<>>, 0}, dialer}}, weft_sim_switches:keys(Up)),
@@ -278,12 +279,6 @@ checkers_find_what_they_are_for_test_() ->
           ?_assertMatch({violation, _},
                         weft_sim_circuit_checker:settled(
                           before_they_meet(), #{ends => list_to_tuple(Ends), gateways => []})),
-          ?_assertEqual(ok, weft_sim_lanes_checker:settled(
-                              Settled, #{lanes => [?LANE_OF_ENDS], gateways => []})),
-          [?_assertMatch({violation, _},
-                         weft_sim_lanes_checker:settled(World, #{lanes => Lanes, gateways => []}))
-           || {World, Lanes} <- [{before_they_meet(), [?LANE_OF_ENDS]},
-                                 {Settled, [?LANE_OF_ENDS, ?LANE_OF_ENDS]}]],
           ?_assertEqual(ok, weft_sim_direct_path_checker:settled(
                               Settled, #{ends => list_to_tuple(Ends)})),
           ?_assertMatch({violation, _}, weft_sim_direct_path_checker:settled(
@@ -294,6 +289,17 @@ checkers_find_what_they_are_for_test_() ->
           ?_assertMatch({violation, _}, weft_sim_starvation_checker:settled(
                                           Settled, #{nodes => Ends, bytes_per_ms => -1000,
                                                      beyond => express}))]
+     end}.
+
+a_connection_that_is_another_lane_at_each_end_is_found_test_() ->
+    {setup, fun() -> run(session_lanes, 1, 30000) end,
+     fun(Settled) ->
+         Judged = fun(World, Lanes) ->
+                      weft_sim_lanes_checker:settled(World, #{lanes => Lanes, gateways => []})
+                  end,
+         [?_assertEqual(ok, Judged(Settled, [?LANE_OF_ENDS])),
+          ?_assertMatch({violation, _}, Judged(before_they_meet(), [?LANE_OF_ENDS])),
+          ?_assertMatch({violation, _}, Judged(Settled, [?LANE_OF_ENDS, ?LANE_OF_ENDS]))]
      end}.
 
 a_stopped_kernel_that_is_not_noticed_is_found_test() ->

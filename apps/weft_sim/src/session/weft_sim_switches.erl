@@ -2,9 +2,9 @@
 %% @doc The links of a simulated node: the carrier's own `weft_switch_core' for each, carried out on
 %% simulated lanes. The counterpart of `weft_switch', with what a link knows of its lanes.
 %%
-%% On a new connection the two ends authenticate first (`weft_sim_calls'). Whether it becomes a lane,
-%% and what it replaces, is said by the carrier's own `weft_link_welcome', and by `weft_link_peer' if
-%% another incarnation of the peer answers.
+%% On a new connection the two ends authenticate first (`weft_sim_calls'). Whether it becomes a
+%% lane, and what it replaces, is said by the carrier's own `weft_link_welcome', and by
+%% `weft_link_peer' if another incarnation of the peer answers.
 %% Packets are those of `weft_wire', byte by byte. A socket takes some bytes; what is more waits
 %% before it. The router of this world knows neighbours only. An end takes any neighbour but its
 %% peer for gone once it has lost the link to it.
@@ -67,7 +67,8 @@ lanes(#switches{lanes = Lanes}) -> Lanes.
 
 %% @doc A lane is connected. It comes up when the peer has proved who it is.
 -spec lane_up(Lane :: node(), switches()) -> {[result()], switches()}.
-lane_up(Lane, #switches{lanes = Lanes, times = Times, calls = Calls, unsent = Unsent} = Switches0) ->
+lane_up(Lane, Switches0) ->
+    #switches{lanes = Lanes, times = Times, calls = Calls, unsent = Unsent} = Switches0,
     Peer = weft_sim_lanes:peer(Lane, Lanes),
     Switches = Switches0#switches{times = Times#{Lane => maps:get(Lane, Times, 0) + 1},
                                   unsent = maps:remove(Lane, Unsent)},

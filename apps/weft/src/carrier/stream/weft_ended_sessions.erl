@@ -36,8 +36,8 @@ new(Rows) -> queue:from_list([Id || {Id, _How, _Peer} <- Rows]).
 exit_reason(timed_out) -> net_tick_timeout;
 exit_reason(_Why) -> connection_closed.
 
-%% @doc That session with the node of that name has exited with that reason: what is to be remembered
-%% now, and what is not any more.
+%% @doc That session with the node of that name has exited with that reason: what is to be
+%% remembered now, and what is not any more.
 -spec ended(ExitReason :: term(), {weft_sessions:id(), weft_wire:stream_kind(), Peer :: binary()},
             ended()) -> {[row()], [weft_sessions:id()], ended()}.
 ended(net_tick_timeout, {Id, distribution, Peer}, Ended) ->
