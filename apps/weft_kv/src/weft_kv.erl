@@ -210,8 +210,9 @@ info(Bucket) ->
     end.
 
 %% @doc `Fun(Key, Values, Acc)' for each key of a bucket. It goes through the ring partition by
-%% partition, and asks as many replicas as a read. Keys that change meanwhile are there as before or
-%% after the change.
+%% partition, and asks as many replicas as a read (`r', and `pr' of them as owners). If there are
+%% not so many that count, that is the error of a read, too. Keys that change meanwhile are there as
+%% before or after the change.
 -spec fold(bucket(), fun((key(), [binary()], Acc) -> Acc), Acc) -> {ok, Acc} | {error, error()}.
 fold(Bucket, Fun, Acc) ->
     case weft_kv_app:bucket(Bucket) of

@@ -11,14 +11,17 @@ on_one_node_test_() ->
     Buckets = #{one => #{n => 1}, three => #{n => 3}, other => #{n => 1}, none => #{n => 1},
                 last => #{n => 2, siblings => false}},
     {setup,
-     fun() -> weft_kv_one_node:started(?MODULE, #{}, Buckets) end,
+     %% Nothing is compared so soon, but might be.
+     fun() -> weft_kv_one_node:started(?MODULE, #{}, Buckets, 3600000) end,
      fun weft_kv_one_node:stopped/1,
      fun(_) -> [{timeout, 20, Test} || Test <- [fun each_key_is_there_once_with_its_values/0,
                                                 fun what_is_over_is_left_out/0,
                                                 fun what_each_copy_has_dropped_is_there_once/0,
                                                 fun several_pages/0,
                                                 fun a_partition_that_moves_is_waited_for/0,
-                                                fun a_partition_that_stays_away_is_an_error/0]]
+                                                fun it_is_though_others_lack_something/0,
+                                                fun a_partition_that_stays_away_is_an_error/0,
+                                                fun an_earlier_version_is_asked_once_more/0]]
      end}.
 
 %% In three copies, which are alike.
@@ -79,6 +82,19 @@ a_partition_that_moves_is_waited_for() ->
     %% What was in the partition was in memory.
     ?assertEqual([], lists:sort(Found) -- lists:sort(Before)).
 
+%% Nothing was compared yet, so they do not count without it.
+it_is_though_others_lack_something() ->
+    {ok, Before} = weft_kv:list(three),
+    Away = away(three, <<"ann">>),
+    Self = self(),
+    Folder = spawn_link(fun() -> Self ! {self(), weft_kv:list(three)} end),
+    receive {Away, asked, 3} -> ok after 10000 -> error(not_asked_again) end,
+    Away ! back,
+    ?assertEqual({ok, lists:sort(Before)},
+                 receive {Folder, {ok, Found}} -> {ok, lists:sort(Found)};
+                         {Folder, Error} -> Error
+                 end).
+
 a_partition_that_stays_away_is_an_error() ->
     Away = away(<<"stays">>),
     {ok, Options} = weft_kv_app:bucket(other),
@@ -86,11 +102,22 @@ a_partition_that_stays_away_is_an_error() ->
                  weft_kv_fold:fold(other, Options#{timeout_ms := 200}, fun(_, _, _) -> ok end, ok)),
     Away ! back.
 
+%% It does not know whether it has forgotten something.
+an_earlier_version_is_asked_once_more() ->
+    Away = away(<<"stays">>),
+    Away ! earlier,
+    {ok, Keys} = weft_kv:list(other),
+    ?assert(lists:member(<<"has">>, Keys)),
+    Away ! back.
+
 %% The process of a partition ends, and another one takes its place.
 away(Key) ->
-    {ok, Partition} = weft_ring:partition({<<"other">>, Key}),
-    {ok, Name} = weft_vnode_names:name(weft_kv_vnode, Partition),
     {ok, _} = weft_kv:put(other, Key, <<"1">>),
+    away(other, Key).
+
+away(Bucket, Key) ->
+    {ok, Partition} = weft_ring:partition({atom_to_binary(Bucket), Key}),
+    {ok, Name} = weft_vnode_names:name(weft_kv_vnode, Partition),
     ok = sys:terminate(Name, normal),
     weft_test_nodes:until(fun() -> whereis(Name) =:= undefined end),
     Self = self(),
@@ -103,9 +130,25 @@ away(Key) ->
 
 refusing(Test, Number) ->
     receive
-        {'$gen_call', From, {command, primary, _, {page, _}}} ->
+        {'$gen_call', From, {command, primary, _, {page, _, _}}} ->
             gen_server:reply(From, {error, moved}),
             Test ! {self(), asked, Number},
             refusing(Test, Number + 1);
+        earlier -> of_an_earlier_version();
         back -> ok
     end.
+
+of_an_earlier_version() ->
+    receive
+        {'$gen_call', From, {command, primary, _, Command}} ->
+            gen_server:reply(From, {ok, case Command of
+                                            {page, <<>>} -> {[{<<"has">>, object()}], true};
+                                            {page, _, _} -> {error, unknown_command}
+                                        end}),
+            of_an_earlier_version();
+        back -> ok
+    end.
+
+object() ->
+    Value = #{value => <<"1">>, written_ms => 0, expires_ms => never},
+    weft_kv_object:put(Value, #{}, <<"a">>, weft_kv_object:new()).

@@ -20,6 +20,14 @@ only_who_asks_is_told_test() ->
     ?assertMatch({reply, {ok, _}},
                  weft_kv_vnode:command(?KEY, {read, ?KIND#{tell => incomplete}, fallback}, Vnode)).
 
+%% The same with a page of keys, of any bucket with so many replicas.
+who_asks_for_keys_is_told_test() ->
+    Vnode = written(?KEY, vnode(0, #{})),
+    {reply, {incomplete, Page}} = told({page, <<>>, 3}, Vnode),
+    ?assertMatch({[{<<"key">>, _}], true}, Page),
+    ?assertEqual({reply, Page}, told({page, <<>>}, Vnode)),
+    ?assertEqual({reply, {ok, Page}}, told({page, <<>>, 1}, Vnode)).
+
 what_it_has_is_said_all_the_same_test() ->
     Vnode = vnode(0, #{}),
     {incomplete, Object} = read(written(?KEY, Vnode)),
@@ -50,7 +58,7 @@ it_counts_when_it_was_compared_test() ->
         _ = persistent_term:erase(weft_kv_stats)
     end.
 
-told(Command, Vnode) -> weft_kv_vnode:command({0, '', <<>>}, Command, Vnode).
+told(Command, Vnode) -> weft_kv_vnode:command({0, bucket, <<>>}, Command, Vnode).
 
 %% --- the next owner ---------------------------------------------------------------------------
 
@@ -182,11 +190,14 @@ in_directory(Fun) ->
 %% forgotten what it had, and another one has it.
 a_partition_that_was_killed_gets_it_back_and_counts_test_() ->
     {timeout, 60, fun() ->
-        Dir = weft_kv_one_node:started(?MODULE, #{}, #{bucket => #{n => 3},
-                                                       cache => #{n => 3, evict => true}}, 20),
+        Buckets = #{bucket => #{n => 3}, first => #{n => 3, r => 1, w => 3},
+                    cache => #{n => 3, evict => true}},
+        Dir = weft_kv_one_node:started(?MODULE, #{}, Buckets, 20),
         try
             {ok, _} = weft_kv:put(bucket, <<"key">>, <<"1">>),
             {ok, Partition} = weft_ring:partition({<<"bucket">>, <<"key">>}),
+            Key = first(Partition, 1),
+            {ok, _} = weft_kv:put(first, Key, <<"1">>),
             Places = [{(Partition + Step) rem 8, node(), primary} || Step <- [0, 1, 2]],
             Says = fun() -> [asked(Partition, Place) || Place <- Places] end,
             weft_test_nodes:until(fun() -> Says() =:= [{ok, 1}, {ok, 1}, {ok, 1}] end),
@@ -196,11 +207,22 @@ a_partition_that_was_killed_gets_it_back_and_counts_test_() ->
             weft_test_nodes:until(fun() -> whereis(Name) =:= undefined end),
             ?assertEqual([{incomplete, 0}, {ok, 1}, {ok, 1}], Says()),
             ?assertMatch({ok, <<"1">>, _}, weft_kv:get(bucket, <<"key">>, #{r => 3})),
+            %% It is asked first, and alone if it counts.
+            ?assertEqual({ok, [Key]}, weft_kv:list(first)),
+            ?assertMatch({ok, [Key], _}, weft_kv:keys(first, start, 1)),
             ok = sys:resume(weft_kv_entropy),
             weft_test_nodes:until(fun() -> Says() =:= [{ok, 1}, {ok, 1}, {ok, 1}] end)
         after weft_kv_one_node:stopped(Dir)
         end
     end}.
+
+%% A key of this bucket in the same partition.
+first(Partition, Number) ->
+    Key = integer_to_binary(Number),
+    case weft_ring:partition({<<"first">>, Key}) of
+        {ok, Partition} -> Key;
+        {ok, _} -> first(Partition, Number + 1)
+    end.
 
 asked(KeyPartition, Place) ->
     {ok, {Tag, Object}} = weft_vnode:ask(weft_kv_vnode, Place, {KeyPartition, bucket, <<"key">>},

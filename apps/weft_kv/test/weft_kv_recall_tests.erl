@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Replicas that forget what they had and are compared with others again, and what reads by
-%% `weft_kv_coordinator_core' find meanwhile: each acknowledged write that any replica still has.
+%% `weft_kv_coordinator_core' and lists by `weft_kv_coverage' find meanwhile: each acknowledged
+%% write that any replica still has.
 -module(weft_kv_recall_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -8,19 +9,27 @@
 
 -define(SIZE, 8).
 
-reads_find_what_is_left_anywhere_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(reads_find_what_is_left(),
+reads_find_what_is_left_anywhere_test_() -> found_by(read).
+
+lists_find_what_is_left_anywhere_test_() -> found_by(list).
+
+found_by(How) ->
+    {timeout, 60, ?_assert(proper:quickcheck(finds_what_is_left(How),
                                              [{to_file, user}, {numtests, 3000},
                                               {max_size, 60}]))}.
 
 %% The check itself: who has forgotten counts at once, or after one comparison.
-the_same_check_fails_if_who_forgot_counts_test() ->
+the_same_check_fails_if_who_forgot_counts_test_() ->
+    [{atom_to_list(How), fun() -> fails_if_who_forgot_counts(How) end}
+     || How <- [read, in_turn, at_once]].
+
+fails_if_who_forgot_counts(How) ->
     At = fun(N) -> {N, N, 1} end,
-    Once = [{write, [1, 2]}, {lose, 1}, {read, [1, 2], 1}],
+    Once = [{write, [1, 2]}, {lose, 1}, {How, [1, 2], 1}],
     ?assertEqual([], missed(Once, At(2), fun tag/2)),
     ?assertMatch([_], missed(Once, At(2), fun(_, _) -> ok end)),
     %% Compared with one that has forgotten it, too.
-    Twice = [{write, [1, 2, 3]}, {lose, 1}, {lose, 2}, {compare, 1, 2, none}, {read, [1, 2, 3], 1}],
+    Twice = [{write, [1, 2, 3]}, {lose, 1}, {lose, 2}, {compare, 1, 2, none}, {How, [1, 2, 3], 1}],
     ?assertEqual([], missed(Twice, At(3), fun tag/2)),
     ?assertMatch([_], missed(Twice, At(3), fun after_one/2)).
 
@@ -30,25 +39,26 @@ after_one(N, Recall) ->
         _ -> tag(N, Recall)
     end.
 
-reads_find_what_is_left() ->
+finds_what_is_left(How) ->
     ?FORALL({N, W}, ?LET(N, range(2, 4), {N, range(1, N)}),
-            ?FORALL({R, Steps}, {range(N - W + 1, N), list(a_step(N, W))},
+            ?FORALL({R, Steps}, {range(N - W + 1, N), list(a_step(How, N, W))},
                     equals([], missed(Steps, {N, W, R}, fun tag/2)))).
 
-%% Acknowledged writes that reads have not found, though a replica had them.
+%% Acknowledged writes that were not found, though a replica had them.
 missed(Steps, {N, W, R}, Tag) ->
     Replicas = [{weft_kv_object:new(), weft_kv_recall:none()} || _ <- lists:seq(1, N)],
     {_, _, Missed} = lists:foldl(fun(Step, World) -> step(Step, {N, W, R, Tag}, World) end,
                                  {Replicas, [], []}, Steps),
     Missed.
 
-a_step(N, W) ->
+a_step(How, N, W) ->
     I = range(1, N),
     frequency([{3, {write, ?LET(Order, a_order(N), lists:sublist(Order, W))}},
                {1, {write, ?LET(Order, a_order(N), lists:sublist(Order, W - 1))}},
                {1, {lose, I}},
                {4, {compare, I, I, frequency([{8, none}, {1, I}])}},
-               {4, {read, a_order(N), range(1, N)}}]).
+               {4, {case How of read -> read; list -> oneof([in_turn, at_once]) end,
+                    a_order(N), range(1, N)}}]).
 
 a_order(N) ->
     ?LET(Keys, vector(N, integer()),
@@ -77,14 +87,35 @@ step({compare, I, Other, Loses}, {N, _, _, _}, {Replicas, Acked, Missed}) ->
          [] -> Left;
          [Since] -> told(I, {{N, 0}, Other - 1}, Since, Left)
      end, Acked, Missed};
-step({read, Order, Answers}, Rule, {Replicas, Acked, Missed}) ->
+step({How, Order, Answers}, Rule, {Replicas, Acked, Missed}) ->
     Left = values(lists:foldl(fun({Object, _}, Sum) -> weft_kv_object:merge(Object, Sum) end,
                               weft_kv_object:new(), Replicas)),
     {Replicas, Acked,
-     case read(lists:sublist(Order, Answers), Rule, Replicas) of
+     case found(How, Order, Answers, Rule, Replicas) of
          {ok, Object} -> [V || V <- Acked, lists:member(V, Left)] -- values(Object);
          none -> []
      end ++ Missed}.
+
+found(read, Order, Answers, Rule, Replicas) ->
+    read(lists:sublist(Order, Answers), Rule, Replicas);
+found(How, Order, Answers, {N, W, R, Tag}, Replicas) ->
+    {ok, Options} = weft_kv_bucket:check(#{n => N, r => R, w => W}),
+    Needed = case How of in_turn -> Options; at_once -> weft_kv_coverage:meeting(Options) end,
+    Some = lists:sublist(Order, Answers),
+    Ask = fun({P, _, _}) ->
+              {Object, Recall} = lists:nth(P + 1, Replicas),
+              case lists:member(P + 1, Some) of
+                  true -> {ok, {Tag(N, Recall), {[{<<"key">>, Object}], true}}};
+                  false -> {error, timeout}
+              end
+          end,
+    Places = [{I - 1, I - 1, primary} || I <- Order],
+    case weft_kv_fold:covered(weft_kv_coverage:new(How, Needed, N, Places), Ask) of
+        {ok, Coverage} ->
+            {[{<<"key">>, Object}], all} = weft_kv_coverage:page(true, Coverage),
+            {ok, Object};
+        {error, {too_few, _}} -> none
+    end.
 
 read(Order, {N, _, R, Tag}, Replicas) ->
     {ok, Options} = weft_kv_bucket:check(#{n => N, r => R}),

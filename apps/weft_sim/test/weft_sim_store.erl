@@ -146,8 +146,8 @@ changes() ->
     end.
 
 %% Of a node that has forgotten all, another one has the copies.
-kinds(_, false) -> lists:seq(1, 9);
-kinds(1, true) -> [5, 6];
+kinds(_, false) -> [1, 2, 3, 4, 5, 6, 8, 8, 8];
+kinds(1, true) -> [5, 6, 7, 7];
 kinds(_, true) -> [1, 2, 3, 4].
 
 fault(AtMs, Kinds) ->
@@ -161,8 +161,12 @@ fault(AtMs, Kinds) ->
         4 -> [{AtMs, {partition, [[Node], (?NODES ++ ?CLIENTS) -- [Node]]}}, {LaterMs, heal}];
         5 -> [{AtMs, {crash, Node}}, {AtMs + rand:uniform(100), {start, Node}}];
         6 -> [{AtMs, {crash, Node}}, {LaterMs, {start, Node}}];
+        %% What was written just before, the other one does not have.
+        7 ->
+            [{max(1, AtMs - 300), {partition, [[Other], (?NODES ++ ?CLIENTS) -- [Other]]}},
+             {AtMs, heal}, {AtMs, {crash, Node}}, {AtMs + rand:uniform(100), {start, Node}}];
         %% Of many keys only one owner is left.
-        _ ->
+        8 ->
             [{Ms, {Verb, N}} || {Ms, Verb} <- [{AtMs, crash}, {LaterMs, start}], N <- [Node, Other]]
     end.
 

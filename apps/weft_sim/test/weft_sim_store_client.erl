@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A client of the store in the simulator: one session, of which each request goes to any node
 %% of the store, and the next one begins after its answer, or after some time without one. A write
-%% replaces what the client has read last of the key, or nothing.
+%% replaces what the client has read last of the key, or nothing. A list of all keys of its
+%% partition is a read of the key that does not say what to replace.
 %%
 %% What it asks and is told are notices: `{call, Id, Key, read | {write, Value, Seen}}', with the
 %% values that the write replaces, and `{return, Id, {ok, Values} | unknown}'.
@@ -13,7 +14,7 @@
 -record(client, {self :: node(),
                  options :: map(),
                  next = 1 :: pos_integer(),
-                 waiting = none :: none | {term(), weft_kv_table:key(), read | write},
+                 waiting = none :: none | {term(), weft_kv_table:key(), read | list | write},
                  seen = #{} :: #{weft_kv_table:key() => {weft_kv_object:vector(), [term()]}},
                  rand :: rand:state()}).
 
@@ -42,7 +43,7 @@ asks(NowMs, #client{self = Self, next = Next, options = Options, seen = Seen} = 
     {Node, Client1} = pick(Nodes, Client0),
     {Group, Client2} = pick(Keys, Client1),
     {Key, Client3} = pick(Group, Client2),
-    {Kind, Client} = pick([read, read, read, write, write, blind], Client3),
+    {Kind, Client} = pick([read, read, list, list, write, write, blind], Client3),
     Id = {Self, Next},
     {Vector, Values} = case Kind of
                            write -> maps:get(Key, Seen, {#{}, []});
@@ -50,9 +51,10 @@ asks(NowMs, #client{self = Self, next = Next, options = Options, seen = Seen} = 
                        end,
     {Call, Request} = case Kind of
                           read -> {read, read};
+                          list -> {read, list};
                           _ -> {{write, Id, Values}, {write, value(Id, NowMs), Vector}}
                       end,
-    What = case Kind of read -> read; _ -> write end,
+    What = case Kind of read -> read; list -> list; _ -> write end,
     {Client#client{next = Next + 1, waiting = {Id, Key, What}},
      [{notice, {call, Id, Key, Call}}, {send, Node, {client, Id, Key, Request}},
       {after_ms, TimeoutMs, {late, Id}}]}.

@@ -6,12 +6,14 @@
 %%
 %% Processes that bring hints (`weft_kv_hints') run as coroutines: each waits here for the answer to
 %% its question, and the simulator for its next question, so the order is always the same. So do
-%% those that compare a partition that may have forgotten what it had with others.
+%% those that compare a partition that may have forgotten what it had with others, and those that
+%% list keys (`weft_kv_fold').
 %%
 %% Options: `nodes' (all of the store), `n', `bucket' (options of requests), `forgets' (a node that
 %% starts again has forgotten all but the ring), `tells' (it says so). Messages of clients:
-%% `{client, Id, Key, read | {write, Value, Seen}}', answered by `{result, Id, Answer}'. Commands:
-%% `{join, Via}', and `{change, Node, join | leave}', which is tried again until it can be done.
+%% `{client, Id, Key, read | list | {write, Value, Seen}}', answered by `{result, Id, Answer}'.
+%% Commands: `{join, Via}', and `{change, Node, join | leave}', which is tried again until it can be
+%% done.
 -module(weft_sim_store_node).
 -behaviour(weft_core).
 
@@ -25,7 +27,7 @@
 -define(SYNC_MS, 100).
 -define(HINT_MS, 250).
 -define(AGAIN_MS, 100).
--define(COMPARE_MS, 20).
+-define(COMPARE_MS, 50).
 %% What is refused because a partition has moved is tried again.
 -define(MOVED_MS, 20).
 
@@ -121,6 +123,11 @@ event({message, _From, {answer, repair, _}}, Node) ->
     Node;
 event({message, From, {End, Number, Msg}}, Node) when End =:= sender; End =:= receiver ->
     with(Number, fun(P) -> ?P:heard({End, From, Msg}, ring(Node), Node#node.now_ms, P) end, Node);
+event({message, Client, {client, Id, Key, list}}, Node) ->
+    case ring(Node) of
+        none -> emit([{send, Client, {result, Id, {error, no_ring}}}], Node);
+        _ -> listed(Id, Client, Key, Node)
+    end;
 event({message, Client, {client, Id, Key, Request}}, #node{now_ms = NowMs} = Node) ->
     #{bucket := #{timeout_ms := TimeoutMs}} = Node#node.options,
     request({Id, 1}, Client, Key, Request, NowMs + TimeoutMs, Node);
@@ -300,6 +307,9 @@ went_on(Pid, #node{self = Self, asked = Asked0, asking = Asking, options = Optio
             emit([{send, To, {ask, {hint, Asked}, {Number, To, Role}, Key, Command}},
                   {after_ms, ?HINT_MS, {hint, Asked}}],
                  Node#node{asked = Asked0 + 1, asking = Asking#{Asked => Pid}});
+        {hints, Pid, {tell, Client, Msg}} ->
+            true = demonitor(Ref, [flush]),
+            went_on(Pid, emit([{send, Client, Msg}], Node));
         {'DOWN', Ref, process, Pid, Reason} ->
             true = lists:member(Reason, [normal, noproc]),
             Node
@@ -354,21 +364,49 @@ exchanged(Exchange, Ask) ->
         Ended -> Ended
     end.
 
+%% --- lists ------------------------------------------------------------------------------------
+
+%% All keys of a partition, of which the client wants one.
+listed(Id, Client, {KeyPartition, Bucket, Name} = Key, #node{options = Options} = Node) ->
+    #{bucket := #{n := N, siblings := Siblings} = Kind, tells := Tells} = Options,
+    Places = places(Key, Node),
+    Simulator = self(),
+    _ = coroutine(fun(Ask) ->
+                      Page = fun(Place) ->
+                                 Ask(Place, {KeyPartition, Bucket, <<>>},
+                                     weft_kv_coverage:command(Place, <<>>, Kind, Tells))
+                             end,
+                      Coverage = weft_kv_coverage:new(in_turn, Kind, N, Places),
+                      Answer = case weft_kv_fold:covered(Coverage, Page) of
+                                   {ok, Done} ->
+                                       {Objects, all} = weft_kv_coverage:page(Siblings, Done),
+                                       {ok, proplists:get_value(Name, Objects,
+                                                                weft_kv_object:new())};
+                                   {error, Reason} -> {error, Reason}
+                               end,
+                      Simulator ! {hints, self(), {tell, Client, {result, Id, Answer}}}
+                  end),
+    brought(Node).
+
+places({KeyPartition, _, _}, #node{self = Self, up = Up, options = Options} = Node) ->
+    #{bucket := #{n := N}} = Options,
+    Ring = ring(Node),
+    weft_ring_preference:active(KeyPartition, N,
+                                fun(Other) -> lists:member(Other, [Self | Up]) end,
+                                ?PARTITIONS,
+                                fun(Number) -> weft_ring_table:owner(Number, Ring) end).
+
 %% --- requests ---------------------------------------------------------------------------------
 
 %% A try of a request of a client, one after the other.
 request({ClientsId, _} = Id, Client, Key, Request, DeadlineMs, Node) ->
-    #node{self = Self, up = Up, requests = Requests, now_ms = NowMs} = Node,
+    #node{options = #{bucket := Bucket}, requests = Requests, now_ms = NowMs} = Node,
     case ring(Node) of
         none -> emit([{send, Client, {result, ClientsId, {error, no_ring}}}], Node);
-        Ring ->
-            #{bucket := #{n := N} = Bucket} = Node#node.options,
-            {KeyPartition, _, _} = Key,
-            Places = weft_ring_preference:active(
-                       KeyPartition, N, fun(Other) -> lists:member(Other, [Self | Up]) end,
-                       ?PARTITIONS, fun(Number) -> weft_ring_table:owner(Number, Ring) end),
+        _ ->
             {State, Effects} = weft_kv_coordinator_core:init(
-                                 Request, Places, Bucket#{timeout_ms := DeadlineMs - NowMs}),
+                                 Request, places(Key, Node),
+                                 Bucket#{timeout_ms := DeadlineMs - NowMs}),
             Run = {State, Client, Key, DeadlineMs},
             request_effects(Id, Effects, Node#node{requests = Requests#{Id => Run}})
     end.

@@ -233,21 +233,13 @@ finished(State) ->
 
 is_enough(Places, State) -> is_possible(Places, State).
 
-is_possible(Places, #coordinator{kind = read, options = #{r := R, pr := PR}} = State) ->
-    {Answers, Owners} = counting(Places, State),
+is_possible(Places, #coordinator{kind = read, options = #{r := R, pr := PR, n := N}} = State) ->
+    #coordinator{places = All, incomplete = Incomplete} = State,
+    {Answers, Owners} = weft_kv_recall:counting(Places, Incomplete, All, N),
     length(Answers) >= R andalso primaries(Owners) >= PR;
 is_possible(Places, #coordinator{kind = write, options = #{w := W, pw := PW, nodes := Nodes}}) ->
     length(Places) >= W andalso primaries(Places) >= PW
         andalso length(lists:usort([Node || {_, Node, _} <- Places])) >= Nodes.
-
-%% Where somebody stands in for an owner, that one may have what others have forgotten.
-counting(Places, #coordinator{places = All, incomplete = Incomplete, options = #{n := N}}) ->
-    Complete = Places -- Incomplete,
-    case {length(Places) =:= length(All), primaries(Places) =:= N} of
-        {true, true} -> {Places, Places};
-        {true, false} -> {Places, Complete};
-        {false, _} -> {Complete, Complete}
-    end.
 
 primaries(Places) -> length(lists:filter(fun is_primary/1, Places)).
 

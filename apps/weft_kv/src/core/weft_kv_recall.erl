@@ -11,7 +11,7 @@
 %% Not here: who compares them (`weft_kv_entropy').
 -module(weft_kv_recall).
 
--export([all/0, none/0, on_disk/0, is_all/1, counts/3, lacking/4, compared/3]).
+-export([all/0, none/0, on_disk/0, is_all/1, counts/3, counting/4, lacking/4, compared/3]).
 -export_type([recall/0, since/0]).
 
 -type since() :: reference().
@@ -42,6 +42,21 @@ is_all(Recall) -> Recall =:= all.
 counts(_, _, all) -> true;
 counts(_, false, {on_disk, _, _}) -> true;
 counts({N, _} = Group, _, {_, _, Compared}) -> length(maps:get(Group, Compared, [])) >= N - 1.
+
+%% @doc Which of the replicas that have answered count for `r', and which for `pr', if some of them
+%% may have forgotten something. All were asked, of keys with `N' owners. Once all of them have
+%% answered there is no more to be known; but where somebody stands in for an owner, or it is not
+%% there, that one may have what others have forgotten.
+-spec counting([Place], Incomplete :: [Place], All :: [Place], N :: pos_integer()) ->
+          {[Place], [Place]} when Place :: {non_neg_integer(), node(), primary | fallback}.
+counting(Answered, Incomplete, All, N) ->
+    Complete = Answered -- Incomplete,
+    case {length(Answered) =:= length(All),
+          length([owner || {_, _, primary} <- Answered]) =:= N} of
+        {true, true} -> {Answered, Answered};
+        {true, false} -> {Answered, Complete};
+        {false, _} -> {Complete, Complete}
+    end.
 
 %% @doc What the replica of this partition is still to be compared with, in a ring of so many
 %% partitions and for buckets with these numbers of replicas. It is the first one of each pair.

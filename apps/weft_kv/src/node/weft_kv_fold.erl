@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Goes through all keys of a bucket: partition by partition, a page at a time, from as many
-%% replicas as a read asks. So what is held at a time is bounded. Not here: what is made of the
-%% objects, and pages for callers from outside (`weft_kv_keys').
+%% replicas as a read asks. So what is held at a time is bounded. Not here: which replicas are asked
+%% and count (`weft_kv_coverage'), what is made of the objects, and pages for callers from outside
+%% (`weft_kv_keys').
 -module(weft_kv_fold).
 
--export([fold/4, page/3, complete/3, live/1]).
+-export([fold/4, page/3, complete/3, covered/2, live/1]).
 -export_type([cursor/0]).
 
 %% Behind this key of this partition; the empty key is before all others.
@@ -52,9 +53,8 @@ page(Bucket, #{timeout_ms := Ms} = Options, Cursor) ->
 
 tried(DeadlineMs, Once) ->
     case Once() of
-        {error, {too_few, #{failed := [_ | _] = Failed}}} = Error ->
-            IsMoved = lists:all(fun({_, Reason}) -> weft_kv_coordinator_core:is_moved(Reason) end,
-                                Failed),
+        {error, {too_few, #{failed := Failed}}} = Error ->
+            IsMoved = is_moved([Reason || {_, Reason} <- Failed]),
             case IsMoved andalso erlang:monotonic_time(millisecond) < DeadlineMs of
                 true -> receive after ?PAUSE_MS -> tried(DeadlineMs, Once) end;
                 false -> Error
@@ -62,23 +62,31 @@ tried(DeadlineMs, Once) ->
         Result -> Result
     end.
 
-once(Bucket, #{r := R, timeout_ms := Ms} = Options, Cursor) ->
-    with_places(Options, Cursor, fun(Places) ->
-                                     Asked = asked(R, Places, ask(Bucket, Cursor, Ms)),
-                                     together(Cursor, Options, Asked, {length(pages(Asked)), R})
-                                 end).
+%% What others lack does not matter once the one that moves has answered.
+is_moved(Reasons) ->
+    Failed = lists:delete(incomplete, lists:usort(Reasons)),
+    Failed =/= [] andalso lists:all(fun weft_kv_coordinator_core:is_moved/1, Failed).
+
+once(Bucket, Options, Cursor) -> asked(in_turn, Options, Bucket, Options, Cursor).
 
 %% @doc The same of all replicas that answer. There have to be as many owners among them as meet
 %% each acknowledged write, wherever `w' of them have it.
 -spec complete(atom(), weft_kv_bucket:options(), cursor()) ->
           {ok, [{binary(), weft_kv_object:object()}], cursor() | done} | {error, term()}.
-complete(Bucket, #{n := N, r := R, w := W, timeout_ms := Ms} = Options, Cursor) ->
+complete(Bucket, Options, Cursor) ->
+    asked(at_once, weft_kv_coverage:meeting(Options), Bucket, Options, Cursor).
+
+asked(How, Needed, Bucket, #{n := N} = Options, {Partition, After} = Cursor) ->
     with_places(Options, Cursor,
                 fun(Places) ->
-                    Ask = ask(Bucket, Cursor, Ms),
-                    Asked = weft_kv_crew:map(fun(Place) -> {Place, Ask(Place)} end, Places),
-                    Owners = length([Place || {{_, _, primary} = Place, {ok, _}} <- Asked]),
-                    together(Cursor, Options, Asked, {Owners, max(R, N - W + 1)})
+                    Ask = fun(Place, Command) -> ask(Bucket, Cursor, Options, Place, Command) end,
+                    Coverage = weft_kv_coverage:new(How, Needed, N, Places),
+                    case covered(Coverage, fun(Place) ->
+                                               said(Place, After, Options, Ask)
+                                           end) of
+                        {ok, Done} -> together(Partition, Options, Done);
+                        {error, Reason} -> {error, Reason}
+                    end
                 end).
 
 with_places(#{n := N}, {Partition, _}, Fun) ->
@@ -92,45 +100,35 @@ with_places(#{n := N}, {Partition, _}, Fun) ->
             end
     end.
 
-ask(Bucket, {Partition, After}, Ms) ->
-    fun(Place) ->
-        weft_vnode:ask(weft_kv_vnode, Place, {Partition, Bucket, After}, {page, After}, Ms)
+ask(Bucket, {Partition, After}, #{timeout_ms := Ms}, Place, Command) ->
+    weft_vnode:ask(weft_kv_vnode, Place, {Partition, Bucket, After}, Command, Ms).
+
+%% One of an earlier version does not know whether it has forgotten something.
+said(Place, After, Options, Ask) ->
+    case Ask(Place, weft_kv_coverage:command(Place, After, Options, weft_kv_app:compares())) of
+        {ok, {error, unknown_command}} -> Ask(Place, {page, After});
+        Answer -> Answer
     end.
 
-together(_Cursor, _Options, Asked, {Answered, Needed}) when Answered < Needed ->
-    {error, {too_few, #{needed => #{r => Needed}, answered => Answered,
-                        failed => [{Node, Reason} || {{_, Node, _}, {error, Reason}} <- Asked]}}};
-together({Partition, _}, #{siblings := Siblings}, Asked, _Enough) ->
-    Pages = pages(Asked),
-    Until = until(Pages),
-    {ok, merged(Until, Siblings, Pages), case Until of
-                                             all -> {Partition + 1, <<>>};
-                                             Last -> {Partition, Last}
-                                         end}.
-
-pages(Asked) -> [Page || {_, {ok, Page}} <- Asked].
-
-%% One after the other, until there are enough answers.
-asked(0, _, _) -> [];
-asked(_, [], _) -> [];
-asked(Wanted, [Place | Places], Ask) ->
-    case Ask(Place) of
-        {ok, _} = Answer -> [{Place, Answer} | asked(Wanted - 1, Places, Ask)];
-        {error, _} = Error -> [{Place, Error} | asked(Wanted, Places, Ask)]
+%% @doc Asks as many replicas as are needed.
+-spec covered(weft_kv_coverage:state(), fun((weft_kv_coordinator_core:place()) ->
+                                                {ok, term()} | {error, term()})) ->
+          {ok, weft_kv_coverage:state()} | {error, term()}.
+covered(Coverage, Ask) ->
+    case weft_kv_coverage:next(Coverage) of
+        {ask, [Place], Next} -> covered(weft_kv_coverage:heard(Place, Ask(Place), Next), Ask);
+        {ask, Places, Next} ->
+            Answers = weft_kv_crew:map(fun(Place) -> {Place, Ask(Place)} end, Places),
+            covered(lists:foldl(fun({Place, Answer}, C) ->
+                                    weft_kv_coverage:heard(Place, Answer, C)
+                                end, Next, Answers), Ask);
+        ok -> {ok, Coverage};
+        {error, Reason} -> {error, Reason}
     end.
 
-%% Up to here all pages go.
-until(Pages) ->
-    case [element(1, lists:last(Items)) || {Items, false} <- Pages] of
-        [] -> all;
-        Lasts -> lists:min(Lasts)
-    end.
-
-merged(Until, Siblings, Pages) ->
-    Objects = [Item || {Items, _} <- Pages, {Key, _} = Item <- Items,
-                       Until =:= all orelse Key =< Until],
-    lists:sort(maps:to_list(lists:foldl(fun({Key, Object}, All) ->
-                                            maps:update_with(Key, fun(Other) ->
-                                                weft_kv_object:merge(Object, Other, Siblings)
-                                            end, Object, All)
-                                        end, #{}, Objects))).
+together(Partition, #{siblings := Siblings}, Coverage) ->
+    {Objects, Until} = weft_kv_coverage:page(Siblings, Coverage),
+    {ok, Objects, case Until of
+                      all -> {Partition + 1, <<>>};
+                      Last -> {Partition, Last}
+                  end}.

@@ -99,7 +99,7 @@ actor(Partition) ->
 %% @private
 command(Key, {read, #{tell := incomplete} = Kind, primary}, Replica) ->
     {reply, {ok, Object}} = command(Key, {read, maps:remove(tell, Kind), primary}, Replica),
-    {reply, {case counts(Key, Kind, Replica) of true -> ok; false -> incomplete end, Object}};
+    {reply, {said(Key, Kind, Replica), Object}};
 command(Key, {Request, Kind, Role},
         #replica{table = Table, actor = Actor, last = Last, options = Options} = Replica)
   when Request =:= read orelse element(1, Request) =:= write orelse element(1, Request) =:= merge,
@@ -123,6 +123,9 @@ command({KeyPartition, Bucket, _}, {page, After}, #replica{table = Table}) ->
     Mine = [{Key, Object} || {{P, B, Key}, {Object, _}} <- Items, P =:= KeyPartition,
                              B =:= Bucket],
     {reply, {Mine, Next =:= done orelse length(Mine) < length(Items)}};
+command(Key, {page, After, N}, Replica) ->
+    {reply, Page} = command(Key, {page, After}, Replica),
+    {reply, {said(Key, #{n => N}, Replica), Page}};
 command({KeyPartition, _, _}, {entropy, {What, N}}, #replica{table = Table}) ->
     {reply, case What of
                 root -> erlang:phash2(weft_kv_table:segments(N, KeyPartition, Table), 1 bsl 32);
@@ -163,9 +166,12 @@ command(_, {drop, Items}, _) ->
 command(_, _OfALaterVersion, _) ->
     {reply, {error, unknown_command}}.
 
-counts({KeyPartition, _, _} = Key, #{n := N}, #replica{table = Table} = Replica) ->
-    weft_kv_recall:counts({N, KeyPartition}, is_in_memory(Key, Replica),
-                          weft_kv_table:recall(Table)).
+said({KeyPartition, _, _} = Key, #{n := N}, #replica{table = Table} = Replica) ->
+    case weft_kv_recall:counts({N, KeyPartition}, is_in_memory(Key, Replica),
+                               weft_kv_table:recall(Table)) of
+        true -> ok;
+        false -> incomplete
+    end.
 
 %% What there is of the key with this object, if it is not so already. What is over and was
 %% forgotten here is not taken again from one that has yet to forget it: the two would bring it back
