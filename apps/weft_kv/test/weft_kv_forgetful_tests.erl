@@ -76,8 +76,41 @@ the_next_owner_lacks_what_the_former_one_lacks_test() ->
 the_next_owner_has_what_the_former_one_has_test() ->
     {ok, Cleared} = weft_kv_vnode:clear({mark, 1}, vnode(0, #{})),
     From = written(?KEY, Cleared),
-    ?assertMatch({ok, _}, read(From)),
-    ?assertMatch({ok, _}, read(handed(From, 100))).
+    given(fun() ->
+              ?assertMatch({ok, _}, read(From)),
+              To = handed(From, 100),
+              ?assertMatch({ok, _}, read(To)),
+              %% It has it for good.
+              ok = owner(other),
+              ?assertMatch({ok, _}, read(To))
+          end).
+
+%% Its former owner died meanwhile, and was removed. Nobody knows what had come until then.
+who_gets_it_by_force_in_the_midst_of_a_handoff_lacks_something_test() ->
+    [given(fun() ->
+               {ok, Cleared} = weft_kv_vnode:clear({mark, 1}, vnode(0, #{})),
+               Part = written(?KEY, Cleared),
+               ok = seized(),
+               Seen = Look(Part),
+               ?assertMatch({incomplete, _}, read(Seen)),
+               %% Who has handed it on to itself has got nothing by that.
+               ok = owner(node()),
+               ?assertMatch({incomplete, _}, read(Seen))
+           end) || Look <- [fun(Vnode) -> {incomplete, _} = read(Vnode), Vnode end,
+                            fun(Vnode) -> {ok, Ticked} = ticked(Vnode), Ticked end]].
+
+given(Fun) ->
+    ok = owner(node()),
+    try Fun() after weft_ring_lookup:withdraw(weft_ring) end.
+
+seized() ->
+    Created = weft_ring_table:create({other, 1}, here, 8, 3),
+    Planned = weft_ring_table:set_plan(weft_ring_table:version({other, Created}),
+                                       [{node(), here}], [node() || _ <- lists:seq(1, 8)],
+                                       Created),
+    weft_ring_lookup:publish(weft_ring,
+                             weft_ring_table:seize([0], weft_ring_table:version({node(), Planned}),
+                                                   Planned)).
 
 %% An earlier version keeps as an object what says that something may be lacking. It is not there
 %% for any request, is not compared, and is forgotten.
@@ -116,8 +149,9 @@ who_was_not_the_owner_for_a_while_lacks_something_test() ->
         %% The ring says it a moment later.
         ok = owner(other),
         {ok, Waiting} = ticked(Filled),
-        ?assertMatch({ok, _}, read(Waiting)),
+        ?assertMatch({incomplete, _}, read(Waiting)),
         ok = owner(node()),
+        ?assertMatch({ok, _}, read(Waiting)),
         {ok, Owner} = ticked(Waiting),
         ?assertMatch({ok, _}, read(Owner)),
         ok = owner(other),

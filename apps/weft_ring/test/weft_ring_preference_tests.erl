@@ -84,6 +84,30 @@ a_ring_is_looked_up_without_a_process_test() ->
     ok = weft_ring_lookup:withdraw(?MODULE),
     ?assertEqual({error, no_ring}, weft_ring_lookup:primaries(?MODULE, <<"k">>, 1)).
 
+%% Until it hands it on.
+who_has_a_partition_by_force_is_known_test() ->
+    Created = weft_ring_table:create({a, 1}, here, 8, 3),
+    Ring = weft_ring_table:set_plan(weft_ring_table:version({a, Created}), [{b, here}],
+                                    lists:duplicate(8, b), Created),
+    Seized = fun() ->
+                 [P || P <- lists:seq(0, 8), weft_ring_lookup:is_seized(?MODULE, P)]
+             end,
+    Owner = fun() -> weft_ring_lookup:owner(?MODULE, 2) end,
+    ?assertEqual([], Seized()),
+    ok = weft_ring_lookup:publish(?MODULE, Ring),
+    ?assertEqual({[], {ok, a}}, {Seized(), Owner()}),
+    By = weft_ring_table:seize([2], weft_ring_table:version({b, Ring}), Ring),
+    ok = weft_ring_lookup:publish(?MODULE, By),
+    ?assertEqual({[2], {ok, b}}, {Seized(), Owner()}),
+    ?assertEqual({ok, [a, a, b, a, a, a, a, a]},
+                 case weft_ring_lookup:owners(?MODULE) of
+                     {ok, Owners} -> {ok, [Node || {_, Node, primary} <- Owners]}
+                 end),
+    {Baton, b} = weft_ring_table:holder(2, By),
+    ok = weft_ring_lookup:publish(?MODULE, weft_ring_table:give(2, Baton, a, By)),
+    ?assertEqual({[], {ok, a}}, {Seized(), Owner()}),
+    ok = weft_ring_lookup:withdraw(?MODULE).
+
 %% A change of owners replaces no persistent term.
 a_new_owner_costs_no_new_term_test() ->
     Ring = weft_ring_table:give(1, {{0, a}, 0}, b, weft_ring_table:create({a, 1}, here, 8, 3)),

@@ -11,7 +11,8 @@
 %% Not here: who compares them (`weft_kv_entropy').
 -module(weft_kv_recall).
 
--export([all/0, none/0, on_disk/0, is_all/1, counts/3, counting/4, lacking/4, compared/3]).
+-export([all/0, none/0, on_disk/0, promised/0, handed/2, is_all/1, is_promised/1, counts/3,
+         counting/4, lacking/4, compared/3]).
 -export_type([recall/0, since/0]).
 
 -type since() :: reference().
@@ -20,7 +21,7 @@
 %% `on_disk': what buckets have that are in memory only may be forgotten.
 -type group() :: {N :: pos_integer(), KeyPartition :: non_neg_integer()}.
 %% The keys of a partition in buckets with `N' replicas.
--opaque recall() :: all | {what(), since(), #{group() => [Other :: non_neg_integer()]}}.
+-opaque recall() :: all | promised | {what(), since(), #{group() => [Other :: non_neg_integer()]}}.
 
 %% @doc Nothing was forgotten.
 -spec all() -> recall().
@@ -34,12 +35,28 @@ none() -> {none, make_ref(), #{}}.
 -spec on_disk() -> recall().
 on_disk() -> {on_disk, make_ref(), #{}}.
 
+%% @doc All of it comes from the former owner, who had all. It may be a part as long as that one has
+%% not given the partition on.
+-spec promised() -> recall().
+promised() -> promised.
+
+%% @doc What was promised came, if this node was given the partition. If it has it by force, nobody
+%% knows what is lacking.
+-spec handed(given | seized, recall()) -> recall().
+handed(given, promised) -> all;
+handed(seized, promised) -> none();
+handed(_, Recall) -> Recall.
+
 -spec is_all(recall()) -> boolean().
 is_all(Recall) -> Recall =:= all.
+
+-spec is_promised(recall()) -> boolean().
+is_promised(Recall) -> Recall =:= promised.
 
 %% @doc Does an answer count for keys like this, of a bucket that is in memory only or is not?
 -spec counts(group(), IsInMemory :: boolean(), recall()) -> boolean().
 counts(_, _, all) -> true;
+counts(_, _, promised) -> false;
 counts(_, false, {on_disk, _, _}) -> true;
 counts({N, _} = Group, _, {_, _, Compared}) -> length(maps:get(Group, Compared, [])) >= N - 1.
 
@@ -62,7 +79,7 @@ counting(Answered, Incomplete, All, N) ->
 %% partitions and for buckets with these numbers of replicas. It is the first one of each pair.
 -spec lacking(Partition :: non_neg_integer(), Size :: pos_integer(), [pos_integer()], recall()) ->
           [{weft_kv_exchange:pair(), since()}].
-lacking(_, _, _, all) ->
+lacking(_, _, _, Recall) when Recall =:= all; Recall =:= promised ->
     [];
 lacking(Partition, Size, Ns, {_, Since, Compared}) ->
     [{{N, KeyPartition, {Partition, Other}}, Since}

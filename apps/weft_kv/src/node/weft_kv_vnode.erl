@@ -138,12 +138,9 @@ command({KeyPartition, _, _}, {entropy, {What, N}}, #replica{table = Table}) ->
                 _OfALaterVersion -> {error, unknown_command}
             end};
 command({KeyPartition, _, _}, {compared, Since, {N, Other}}, #replica{table = Table} = Replica) ->
-    Recall = weft_kv_table:recall(Table),
-    {reply, case weft_kv_recall:compared({{N, KeyPartition}, Other}, Since, Recall) of
-                {ok, New} ->
-                    ok = weft_kv_table:recall(New, Table),
-                    weft_kv_stats:partition(has(Replica));
-                outdated -> {error, outdated}
+    {reply, case weft_kv_gaps:compared({N, KeyPartition}, Other, Since, Table) of
+                ok -> weft_kv_stats:partition(has(Replica));
+                {error, outdated} -> {error, outdated}
             end};
 command(_, {objects, Keys}, #replica{table = Table}) ->
     {reply, weft_kv_table:batch(Keys, ?BATCH_BYTES, Table)};
@@ -166,12 +163,8 @@ command(_, {drop, Items}, _) ->
 command(_, _OfALaterVersion, _) ->
     {reply, {error, unknown_command}}.
 
-said({KeyPartition, _, _} = Key, #{n := N}, #replica{table = Table} = Replica) ->
-    case weft_kv_recall:counts({N, KeyPartition}, is_in_memory(Key, Replica),
-                               weft_kv_table:recall(Table)) of
-        true -> ok;
-        false -> incomplete
-    end.
+said({KeyPartition, _, _} = Key, #{n := N}, #replica{partition = Partition, table = Table} = R) ->
+    weft_kv_gaps:said({N, KeyPartition}, is_in_memory(Key, R), Partition, Table).
 
 %% What there is of the key with this object, if it is not so already. What is over and was
 %% forgotten here is not taken again from one that has yet to forget it: the two would bring it back
@@ -299,8 +292,8 @@ clear(none, #replica{log = Log} = Replica) ->
         {error, Reason} -> {error, Reason}
     end;
 clear(_Mark, #replica{table = Table, hints = Hints} = Replica) ->
-    %% What follows is all that the former owner has.
-    ok = weft_kv_table:recall(weft_kv_recall:all(), Table),
+    %% What follows is all that the former owner has, if all of it comes.
+    ok = weft_kv_table:recall(weft_kv_recall:promised(), Table),
     Keys = weft_kv_table:keys(fun(Key) -> not is_map_key(Key, Hints) end, Table),
     Objects = [{Key, read(Key, Table)} || Key <- Keys],
     {ok, renamed(Objects, removed(Keys, Replica#replica{filled = true,
@@ -352,7 +345,9 @@ tick(Replica) -> tick(fun weft_kv_hints:start/3, Replica).
 %% @doc With somebody else who brings hints, for a test.
 -spec tick(weft_kv_hints:start(), State) -> {ok | stop, State} when State :: #replica{}.
 tick(Bring, Replica0) ->
-    Replica = bring(Bring, clean(still_owned(Replica0))),
+    #replica{partition = Partition, table = Table} = Replica =
+        bring(Bring, clean(still_owned(Replica0))),
+    ok = weft_kv_gaps:settle(Partition, Table),
     ok = weft_kv_stats:partition(has(Replica)),
     case is_needed(Replica) of
         true -> {ok, Replica};

@@ -10,7 +10,7 @@
 -module(weft_ring_lookup).
 
 -export([publish/2, publish_owners/2, forgotten/2, withdraw/1, partition/2, primaries/3, active/3,
-         active/4, owner/2, is_mine/2, may_take/2, owners/1, replicas/3]).
+         active/4, owner/2, is_seized/2, is_mine/2, may_take/2, owners/1, replicas/3]).
 -export_type([name/0]).
 
 -type name() :: atom() | {module(), atom()}.
@@ -18,6 +18,9 @@
 -define(KEY(Name), {?MODULE, Name}).
 -define(FORGOTTEN(Name), {?MODULE, forgotten, Name}).
 -define(LEAVES(Name), {?MODULE, leaves, Name}).
+
+%% Part of the number of an owner, so that both change at once.
+-define(SEIZED, (1 bsl 32)).
 
 -record(lookup, {size :: pos_integer(),
                  nodes :: tuple(),
@@ -27,12 +30,16 @@
 -spec publish(name(), weft_ring_table:ring()) -> ok.
 publish(Name, Ring) ->
     ok = flag(?LEAVES(Name), not weft_ring_table:takes(node(), Ring)),
-    publish_owners(Name, weft_ring_table:owners(Ring)).
+    published(Name, [{weft_ring_table:owner(P, Ring), weft_ring_table:is_seized(P, Ring)}
+                     || P <- lists:seq(0, weft_ring_table:size(Ring) - 1)]).
 
 %% @doc The same, from the owners of all partitions in their order.
 -spec publish_owners(name(), [node(), ...]) -> ok.
 publish_owners(Name, Owners) ->
-    Nodes = list_to_tuple(lists:usort(Owners)),
+    published(Name, [{Owner, false} || Owner <- Owners]).
+
+published(Name, Owners) ->
+    Nodes = list_to_tuple(lists:usort([Owner || {Owner, _} <- Owners])),
     Size = length(Owners),
     case persistent_term:get(?KEY(Name), none) of
         #lookup{size = Size, nodes = Nodes, owners = Array} ->
@@ -45,8 +52,10 @@ publish_owners(Name, Owners) ->
 
 write(Owners, Nodes, Array) ->
     Numbers = maps:from_list(lists:zip(tuple_to_list(Nodes), lists:seq(1, tuple_size(Nodes)))),
-    lists:foreach(fun({Place, Owner}) -> atomics:put(Array, Place, map_get(Owner, Numbers)) end,
-                  lists:zip(lists:seq(1, length(Owners)), Owners)).
+    lists:foreach(fun({Place, {Owner, IsSeized}}) ->
+                      Flag = case IsSeized of true -> ?SEIZED; false -> 0 end,
+                      atomics:put(Array, Place, map_get(Owner, Numbers) bor Flag)
+                  end, lists:zip(lists:seq(1, length(Owners)), Owners)).
 
 %% @doc There is no ring of this name any more.
 -spec withdraw(name()) -> ok.
@@ -131,6 +140,16 @@ owner(Name, Partition) ->
         _ -> with(Name, fun(Lookup) -> (owner(Lookup))(Partition) end)
     end.
 
+%% @doc Has its owner got the partition by force, so that nobody has handed it over? Who has only
+%% the owners (`publish_owners/2') does not know.
+-spec is_seized(name(), non_neg_integer()) -> boolean().
+is_seized(Name, Partition) ->
+    case persistent_term:get(?KEY(Name), none) of
+        #lookup{size = Size, owners = Array} when Partition < Size ->
+            atomics:get(Array, Partition + 1) band ?SEIZED =/= 0;
+        _ -> false
+    end.
+
 %% @doc The owners of all partitions.
 -spec owners(name()) -> {ok, [weft_ring_preference:preference()]} | {error, no_ring}.
 owners(Name) ->
@@ -156,4 +175,6 @@ with(Name, Fun) ->
     end.
 
 owner(#lookup{nodes = Nodes, owners = Array}) ->
-    fun(Partition) -> element(atomics:get(Array, Partition + 1), Nodes) end.
+    fun(Partition) ->
+        element(atomics:get(Array, Partition + 1) band bnot ?SEIZED, Nodes)
+    end.

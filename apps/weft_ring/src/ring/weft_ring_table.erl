@@ -21,7 +21,7 @@
 -export([create/4, empty/1, id/1, size/1, n_val/1, merge/2, with/2, difference/2, registers/1,
          hash/1, members/2, member/2, set_member/4, owner/2, owners/1, planned/1, planned_members/1,
          transfers/2, holder/2, is_promised/2, takes/2, owned/2, give/4,
-         seize/3, set_plan/4, needs_plan/1, orphans/1, menders/1, version/1]).
+         seize/3, is_seized/2, set_plan/4, needs_plan/1, orphans/1, menders/1, version/1]).
 -export_type([ring/0, id/0, registers/0, status/0, version/0, baton/0, transfer/0]).
 
 -type version() :: {Counter :: non_neg_integer(), Author :: node()}.
@@ -229,6 +229,15 @@ seize(Partitions, {Counter, Author}, {Id, Registers} = Ring) ->
     Seized = [{{owner, P}, {{max(Counter, Before + 1), Author}, 0, element(P + 1, Planned)}}
               || P <- Partitions, #{{owner, P} := {{Before, _}, _, _}} <- [Registers]],
     {Id, maps:merge(Registers, maps:from_list(Seized))}.
+
+%% @doc Has its owner got it by force, and not handed it on since?
+-spec is_seized(non_neg_integer(), ring()) -> boolean().
+is_seized(Partition, Ring) ->
+    case holder(Partition, Ring) of
+        %% A ring begins with 0.
+        {{{Counter, _}, 0}, _} -> Counter > 0;
+        _ -> false
+    end.
 
 numbered([]) -> [];
 numbered(List) -> lists:zip(lists:seq(0, length(List) - 1), List).
