@@ -171,12 +171,12 @@ ticked(Vnode) -> weft_kv_vnode:tick(fun(_, _, _) -> self() end, Vnode).
 
 what_a_file_has_was_not_forgotten_test() ->
     [in_directory(fun(Dir) ->
-         ok = kept([?KEY || What =/= empty], Dir),
+         ok = kept([?KEY || What =/= nothing], Dir),
          ok = changed(What, filename:join(Dir, "0.log")),
          ok = owner(Owner),
          ?assertEqual({What, Owner, Says}, {What, Owner, element(1, read(vnode(0, #{dir => Dir})))})
-     end) || {What, Owner, Says} <- [{whole, node(), ok}, {whole, other, incomplete},
-                                     {empty, node(), incomplete}, {lost, node(), incomplete},
+     end) || {What, Owner, Says} <- [{whole, node(), ok}, {nothing, node(), ok},
+                                     {whole, other, incomplete}, {lost, node(), incomplete},
                                      {damaged, node(), incomplete}]].
 
 changed(lost, File) -> file:delete(File);
@@ -189,7 +189,6 @@ changed(_, _) -> ok.
 a_bucket_in_memory_was_forgotten_test() ->
     in_directory(fun(Dir) ->
         ok = weft_kv_durability:publish(#{memory => #{durability => memory}}),
-        ok = owner(node()),
         try
             ok = kept([?KEY, {0, memory, <<"key">>}], Dir),
             Again = vnode(0, #{dir => Dir}),
@@ -199,10 +198,12 @@ a_bucket_in_memory_was_forgotten_test() ->
         end
     end).
 
-%% By a process that has ended.
+%% By a process that has ended, and lacked nothing.
 kept(Keys, Dir) ->
-    Written = lists:foldl(fun written/2, vnode(0, #{dir => Dir}), Keys),
-    {ok, Committed} = weft_kv_vnode:commit(Written),
+    ok = owner(node()),
+    {ok, Given} = weft_kv_vnode:clear({mark, 1}, vnode(0, #{dir => Dir})),
+    {ok, Whole} = ticked(Given),
+    {ok, Committed} = weft_kv_vnode:commit(lists:foldl(fun written/2, Whole, Keys)),
     weft_kv_vnode:terminate(normal, Committed).
 
 in_directory(Fun) ->

@@ -3,7 +3,7 @@
 %% Pure.
 -module(weft_kv_bucket).
 
--export([check/1, options/2]).
+-export([check/1, options/2, compared/1]).
 -export_type([options/0, quorum/0]).
 
 -type quorum() :: non_neg_integer() | quorum | all.
@@ -95,3 +95,9 @@ range(Key, _) when Key =:= siblings; Key =:= evict -> {true, 'or', false};
 range(durability, _) -> {one_of, ?DURABILITIES};
 range(retries, _) -> {from, 0, to, ?RETRIES_MAX};
 range(_, _) -> {from, 1}.
+
+%% @doc The numbers of replicas of the buckets of which replicas are compared. A cache need not have
+%% what another one has, and strong buckets are not here.
+-spec compared(#{atom() => map()}) -> [pos_integer()].
+compared(Buckets) ->
+    lists:usort([N || {_, #{n := N, evict := false}} <- maps:to_list(Buckets), N > 1]).

@@ -12,9 +12,13 @@
 -module(weft_kv_recall).
 
 -export([all/0, none/0, on_disk/0, promised/0, handed/2, is_all/1, is_promised/1, counts/3,
-         counting/4, lacking/4, compared/3]).
--export_type([recall/0, since/0]).
+         counting/4, lacking/4, is_whole/4, compared/3, mark/0, is_mark/1]).
+-export_type([recall/0, since/0, mark/0]).
 
+-define(MARK, {-1, '', <<>>}).
+
+%% In place of a key.
+-type mark() :: {-1, '', <<>>}.
 -type since() :: reference().
 %% Tells whether it has forgotten something again since a comparison began.
 -type what() :: none | on_disk.
@@ -90,6 +94,16 @@ lacking(Partition, Size, Ns, {_, Since, Compared}) ->
         Other =/= Partition,
         not lists:member(Other, maps:get({N, KeyPartition}, Compared, []))].
 
+%% @doc If it starts again with what is on disk, is nothing lacking but what is in memory only? It
+%% was compared with all others, for buckets with these numbers of replicas.
+-spec is_whole(Partition :: non_neg_integer(), Size :: pos_integer(), [pos_integer()],
+               recall()) -> boolean().
+is_whole(_, _, _, all) -> true;
+is_whole(_, _, _, promised) -> false;
+is_whole(_, _, _, {on_disk, _, _}) -> true;
+is_whole(_, _, [], _) -> false;
+is_whole(Partition, Size, Ns, Recall) -> lacking(Partition, Size, Ns, Recall) =:= [].
+
 %% @doc It was compared with another replica, and has all that this one has. `outdated': it has
 %% forgotten something since.
 -spec compared({group(), Other :: non_neg_integer()}, since(), recall()) ->
@@ -99,3 +113,11 @@ compared({Group, Other}, Since, {What, Since, Compared}) ->
     {ok, {What, Since, Compared#{Group => Others}}};
 compared(_, _, _) ->
     outdated.
+
+%% @doc Among the objects of a partition, what says that some may be lacking. Earlier versions take
+%% it for an object of a key that nobody asks for, in which nothing was ever written, and forget it.
+-spec mark() -> {mark(), {weft_kv_object:object(), weft_kv_table:kind()}}.
+mark() -> {?MARK, {weft_kv_object:new(), #{n => 1, evict => false, siblings => true}}}.
+
+-spec is_mark(weft_kv_table:key() | mark()) -> boolean().
+is_mark(Key) -> Key =:= ?MARK.

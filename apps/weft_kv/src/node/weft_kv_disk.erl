@@ -11,7 +11,7 @@
 %% Not here: when a change may count (`weft_kv_vnode'), and the form of the file (`weft_kv_log').
 -module(weft_kv_disk).
 
--export([open/4, append/4, commit/2, stored/1]).
+-export([open/4, append/4, say/4, commit/2, stored/1]).
 -export_type([state/0, rewrite/0]).
 
 %% The file, for which buckets it is as they ask, and when it is looked whether it is to be written
@@ -26,29 +26,69 @@
 -define(REWRITE_AGAIN_MS, 60000).
 
 %% @doc Puts what is in the file of a partition into the table. A bucket that is to be in memory
-%% only and is in the file counts as `synced' until it has left it. A file of which nothing is there
-%% may be lost, and of a damaged one the end is.
+%% only and is in the file counts as `synced' until it has left it. A file in which there is nothing
+%% may have been lost, and of a damaged one the end was.
 -spec open(file:filename(), non_neg_integer(), Purpose :: atom(), weft_kv_table:table()) ->
           {ok, weft_kv_log:log(), weft_kv_durability:durabilities()} | {error, term()}.
 open(Dir, Partition, Purpose, Table) ->
     case weft_kv_log:open(Dir, Partition, Purpose) of
-        {ok, Log, Entries} ->
-            lists:foreach(fun({stored, Key, Object, Kind}) ->
-                                  weft_kv_table:store(Key, Object, Kind, Table);
-                             ({removed, Key}) -> weft_kv_table:remove(Key, Table)
-                          end, Entries),
+        {ok, Log0, Entries} ->
+            Says = lists:foldl(fun(Entry, Before) -> loaded(Entry, Before, Table) end, whole,
+                               Entries),
             Configured = weft_kv_durability:expected(),
             InMemory = weft_kv_durability:in_memory(Configured),
             InFile = [Bucket || Bucket <- InMemory, weft_kv_table:bytes([Bucket], Table) > 0],
-            IsWhole = Entries =/= [] andalso weft_kv_log:damaged(Dir, Partition) =:= [],
+            IsWhole = Entries =/= [] andalso Says =:= whole
+                andalso weft_kv_log:damaged(Dir, Partition) =:= [],
             ok = weft_kv_table:recall(case {IsWhole, InMemory -- InFile} of
                                           {false, _} -> weft_kv_recall:none();
                                           {true, []} -> weft_kv_recall:all();
                                           {true, _} -> weft_kv_recall:on_disk()
                                       end, Table),
+            ok = weft_kv_table:filed(Says, Table),
+            Log = said(IsWhole, Entries, Table, Log0),
             {ok, Log, maps:without(InFile, Configured)};
         {error, Reason} -> {error, Reason}
     end.
+
+loaded({stored, Key, Object, Kind}, Before, Table) ->
+    case weft_kv_recall:is_mark(Key) of
+        true -> lacking;
+        false ->
+            ok = weft_kv_table:store(Key, Object, Kind, Table),
+            Before
+    end;
+loaded({removed, Key}, Before, Table) ->
+    case weft_kv_recall:is_mark(Key) of
+        true -> whole;
+        false ->
+            ok = weft_kv_table:remove(Key, Table),
+            Before
+    end.
+
+said(true, _, _, Log) ->
+    Log;
+said(false, Entries, Table, Log) ->
+    case {weft_kv_table:filed(Table), Entries} of
+        {lacking, _} -> Log;
+        %% An empty file says the same.
+        {whole, []} -> say(lacking, written, Table, Log);
+        {whole, _} -> say(lacking, synced, Table, Log)
+    end.
+
+%% @doc The file says this with the next commit.
+-spec say(whole | lacking, synced | written, weft_kv_table:table(), weft_kv_log:log()) ->
+          weft_kv_log:log().
+say(Says, How, Table, Log) ->
+    ok = weft_kv_table:filed(Says, Table),
+    weft_kv_log:append(saying(Says), How, Log).
+
+saying(lacking) ->
+    {Key, {Object, Kind}} = weft_kv_recall:mark(),
+    {stored, Key, Object, Kind};
+saying(whole) ->
+    {Key, _} = weft_kv_recall:mark(),
+    {removed, Key}.
 
 %% @doc The partitions of which there is something on disk.
 -spec stored(none | file:filename()) -> [non_neg_integer()].
@@ -136,7 +176,7 @@ anew({Log0, Durabilities, _}, Table) ->
     Entries = [{stored, Key, Object, Kind}
                || {{_, Bucket, _} = Key, {Object, Kind}} <- Items,
                   weft_kv_durability:of_bucket(Bucket, Durabilities) =/= memory],
-    case weft_kv_log:rewrite(Entries, Log0) of
+    case weft_kv_log:rewrite([saying(weft_kv_table:filed(Table)) | Entries], Log0) of
         {ok, Log} -> {ok, {Log, Durabilities, now}};
         {error, Reason, Log} ->
             logger:warning("weft_kv: ~0tp", [Reason]),

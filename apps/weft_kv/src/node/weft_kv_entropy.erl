@@ -59,9 +59,7 @@ info() ->
 
 %% @private
 init(#{entropy_ms := EveryMs, buckets := Buckets}) ->
-    %% A cache need not have what another one has.
-    Ns = lists:usort([N || {_, #{n := N, evict := false}} <- maps:to_list(Buckets), N > 1]),
-    {ok, later(#entropy{every_ms = EveryMs, ns = Ns})}.
+    {ok, later(#entropy{every_ms = EveryMs, ns = weft_kv_bucket:compared(Buckets)})}.
 
 later(#entropy{every_ms = EveryMs, ns = Ns} = Entropy) ->
     _ = EveryMs =:= infinity orelse Ns =:= [] orelse erlang:send_after(EveryMs, self(), next),

@@ -6,12 +6,8 @@
 
 -export([items/3, taken/2]).
 
--type item() :: weft_kv_copy:item().
-
-%% Earlier versions take it for an object of a key that nobody asks for, in which nothing was ever
-%% written, and forget it.
--define(INCOMPLETE, {-1, '', <<>>}).
--define(NOTHING, {weft_kv_object:new(), #{n => 1, evict => false, siblings => true}}).
+-type item() :: weft_kv_copy:item()
+              | {weft_kv_recall:mark(), {weft_kv_object:object(), weft_kv_table:kind()}}.
 
 %% @doc As `weft_kv_table:page/3'.
 -spec items(weft_vnode:cursor(), {Max :: pos_integer(), BytesMax :: pos_integer()},
@@ -19,18 +15,24 @@
 items(start, {Max, BytesMax}, Table) ->
     case weft_kv_recall:is_all(weft_kv_table:recall(Table)) of
         true -> weft_kv_table:page(start, {Max, BytesMax}, Table);
-        false when Max =:= 1 -> {[{?INCOMPLETE, ?NOTHING}], {'after', ?INCOMPLETE}};
+        false when Max =:= 1 ->
+            {Key, _} = Mark = weft_kv_recall:mark(),
+            {[Mark], {'after', Key}};
         false ->
             {Items, Next} = weft_kv_table:page(start, {Max - 1, BytesMax}, Table),
-            {[{?INCOMPLETE, ?NOTHING} | Items], Next}
+            {[weft_kv_recall:mark() | Items], Next}
     end;
 items(Cursor, Limits, Table) ->
     weft_kv_table:page(Cursor, Limits, Table).
 
 %% @doc The objects of these items, for whoever has got them.
 -spec taken([item()], weft_kv_table:table()) -> [item()].
-taken([{?INCOMPLETE, _} | Items], Table) ->
-    ok = weft_kv_table:recall(weft_kv_recall:none(), Table),
-    Items;
-taken(Items, _) ->
-    Items.
+taken([{Key, _} | Items] = All, Table) ->
+    case weft_kv_recall:is_mark(Key) of
+        true ->
+            ok = weft_kv_table:recall(weft_kv_recall:none(), Table),
+            Items;
+        false -> All
+    end;
+taken([], _) ->
+    [].

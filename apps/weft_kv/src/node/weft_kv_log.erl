@@ -51,8 +51,9 @@
               %% Earlier code kept a list of what waits here.
               behind = #behind{} :: #behind{} | [iodata()]}).
 -opaque log() :: #log{}.
--type entry() :: {stored, weft_kv_table:key(), weft_kv_object:object(), weft_kv_table:kind()}
-               | {removed, weft_kv_table:key()}
+-type entry() :: {stored, weft_kv_table:key() | weft_kv_recall:mark(), weft_kv_object:object(),
+                  weft_kv_table:kind()}
+               | {removed, weft_kv_table:key() | weft_kv_recall:mark()}
                | weft_kv_strong_acceptor_core:entry().
 
 -define(FORMAT, "weft_kv ").

@@ -6,7 +6,7 @@
 
 -export([new/0, read/2, use/2, store/4, remove/2, clear/1, count/1, ending/1, bytes/1, bytes/2,
          is_smaller/3, evict/2, page/3, batch/3, keys/2, some/3, ns/1, segments/3, segment/4,
-         entries/5, recall/1, recall/2]).
+         entries/5, recall/1, recall/2, filed/1, filed/2]).
 
 -export_type([table/0, key/0, kind/0]).
 
@@ -25,8 +25,9 @@
 -define(SEGMENTS, 64).
 %% How many objects can end is in the table of the hashes. One that earlier code has made lacks it.
 -define(ENDING, ending).
-%% So is what may have been forgotten.
+%% So is what may have been forgotten, and whether the file says that there is something.
 -define(RECALL, recall).
+-define(FILED, filed).
 
 -spec new() -> table().
 new() ->
@@ -212,6 +213,19 @@ recall(#table{hashes = Hashes}) ->
 -spec recall(weft_kv_recall:recall(), table()) -> ok.
 recall(Recall, #table{hashes = Hashes}) ->
     true = ets:insert(Hashes, {?RECALL, Recall}),
+    ok.
+
+%% @doc What the file says, or will with what waits to be written there.
+-spec filed(table()) -> whole | lacking.
+filed(#table{hashes = Hashes}) ->
+    case ets:lookup(Hashes, ?FILED) of
+        [{_, Says}] -> Says;
+        [] -> whole
+    end.
+
+-spec filed(whole | lacking, table()) -> ok.
+filed(Says, #table{hashes = Hashes}) ->
+    true = ets:insert(Hashes, {?FILED, Says}),
     ok.
 
 %% --- hashes -----------------------------------------------------------------------------------

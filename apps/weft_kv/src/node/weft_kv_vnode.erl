@@ -291,13 +291,12 @@ clear(none, #replica{log = Log} = Replica) ->
         ok -> clear(none, Replica#replica{log = none});
         {error, Reason} -> {error, Reason}
     end;
-clear(_Mark, #replica{table = Table, hints = Hints} = Replica) ->
-    %% What follows is all that the former owner has, if all of it comes.
-    ok = weft_kv_table:recall(weft_kv_recall:promised(), Table),
+clear(_Mark, #replica{table = Table, hints = Hints, log = Log} = Replica) ->
+    Promised = Replica#replica{log = weft_kv_gaps:promised(Table, Log)},
     Keys = weft_kv_table:keys(fun(Key) -> not is_map_key(Key, Hints) end, Table),
     Objects = [{Key, read(Key, Table)} || Key <- Keys],
-    {ok, renamed(Objects, removed(Keys, Replica#replica{filled = true,
-                                                         owned = false}))}.
+    {ok, renamed(Objects, removed(Keys, Promised#replica{filled = true,
+                                                          owned = false}))}.
 
 %% @private
 cover(bytes, #replica{table = Table}) ->
@@ -345,9 +344,7 @@ tick(Replica) -> tick(fun weft_kv_hints:start/3, Replica).
 %% @doc With somebody else who brings hints, for a test.
 -spec tick(weft_kv_hints:start(), State) -> {ok | stop, State} when State :: #replica{}.
 tick(Bring, Replica0) ->
-    #replica{partition = Partition, table = Table} = Replica =
-        bring(Bring, clean(still_owned(Replica0))),
-    ok = weft_kv_gaps:settle(Partition, Table),
+    Replica = settled(bring(Bring, clean(still_owned(Replica0)))),
     ok = weft_kv_stats:partition(has(Replica)),
     case is_needed(Replica) of
         true -> {ok, Replica};
@@ -378,9 +375,11 @@ still_owned(#replica{partition = Partition, owned = Owned, filled = Filled} = Re
     end.
 
 %% Others write for this partition, and not here. If it gets it by force, it lacks that.
-with_gaps(#replica{table = Table} = Replica) ->
-    ok = weft_kv_table:recall(weft_kv_recall:none(), Table),
-    Replica.
+with_gaps(#replica{table = Table, log = Log} = Replica) ->
+    Replica#replica{log = weft_kv_gaps:forgot(Table, Log)}.
+
+settled(#replica{partition = Partition, owned = Owned, table = Table, log = Log} = Replica) ->
+    Replica#replica{log = weft_kv_gaps:rest(Partition, Owned, Table, Log)}.
 
 all_hints(Replica) -> as_hints(with_gaps(Replica)).
 

@@ -10,7 +10,7 @@
 -module(weft_ring_lookup).
 
 -export([publish/2, publish_owners/2, forgotten/2, withdraw/1, partition/2, primaries/3, active/3,
-         active/4, owner/2, is_seized/2, is_mine/2, may_take/2, owners/1, replicas/3]).
+         active/4, size/1, owner/2, is_seized/2, is_mine/2, may_take/2, owners/1, replicas/3]).
 -export_type([name/0]).
 
 -type name() :: atom() | {module(), atom()}.
@@ -131,6 +131,11 @@ active(Name, Key, N, IsUp) ->
                    weft_ring_preference:active(weft_ring_preference:partition(Key, Size), N, IsUp,
                                                Size, owner(Lookup))
                end).
+
+%% @doc The number of partitions.
+-spec size(name()) -> {ok, pos_integer()} | {error, no_ring}.
+size(Name) ->
+    with(Name, fun(#lookup{size = Size}) -> Size end).
 
 %% @doc The owner of a partition.
 -spec owner(name(), non_neg_integer()) -> {ok, node()} | {error, no_ring | no_partition}.
