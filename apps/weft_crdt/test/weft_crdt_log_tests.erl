@@ -100,6 +100,17 @@ damage_is_named_test() ->
            end || Bytes <- [<<Head/binary, (Byte bxor 1), Rest/binary>>, <<"something else">>]]
       end).
 
+%% Whoever takes it for damaged may delete it.
+a_file_of_a_later_version_is_no_damaged_one_test() ->
+    in_directory(
+      fun(Dir) ->
+          process_flag(trap_exit, true),
+          ok = filelib:ensure_dir(file(Dir)),
+          ok = file:write_file(file(Dir), "weft_crdt 2\nwhatever it has"),
+          ?assertEqual({error, {crdt_file, {written_by_another_version, file(Dir)}}},
+                       weft_crdt_log:start_link(Dir, 1000))
+      end).
+
 %% Wherever a bit has changed: in a length, a checksum or a term, also of the last record. Nothing
 %% is left out then, and the file stays as it is.
 a_bit_that_has_changed_is_named_test_() ->

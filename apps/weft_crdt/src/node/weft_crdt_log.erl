@@ -15,7 +15,8 @@
 -export([start_link/2, kept/0, clear/1, put/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, format_status/1]).
 
--define(MAGIC, "weft_crdt 1\n").
+-define(FORMAT, "weft_crdt ").
+-define(MAGIC, ?FORMAT "1\n").
 -define(NAME, "store").
 
 -record(log, {file :: file:filename(), device :: file:io_device(), bytes :: non_neg_integer(),
@@ -132,6 +133,8 @@ read(File) ->
         {error, enoent} -> {ok, []};
         {error, Reason} -> {error, {Reason, File}};
         {ok, <<?MAGIC, Records/binary>>} -> items(Records, File, []);
+        {ok, <<?FORMAT, Version, "\n", _/binary>>} when Version >= $2, Version =< $9 ->
+            {error, {written_by_another_version, File}};
         {ok, _} -> {error, {damaged, File}}
     end.
 

@@ -9,10 +9,11 @@
 -type kept() :: #{ring => weft_ring_table:ring(), asked => node(), forgotten => boolean()}.
 
 -define(NAME, "ring").
--define(MAGIC, "weft_ring 1\n").
+-define(FORMAT, "weft_ring ").
+-define(MAGIC, ?FORMAT "1\n").
 
 %% @doc What was written last; nothing if nothing was. A file that is damaged is not guessed at: the
-%% node could take itself for the owner of what it has handed over.
+%% node could take itself for the owner of what it has handed over. Nor is that of a later version.
 -spec read(none | file:filename()) -> {ok, kept()} | {error, term()}.
 read(none) ->
     {ok, #{}};
@@ -26,6 +27,8 @@ read(Dir) ->
                 Checksum -> named(File, Kept);
                 _ -> {error, {damaged, File}}
             end;
+        {ok, <<?FORMAT, Version, "\n", _/binary>>} when Version >= $2, Version =< $9 ->
+            {error, {written_by_another_version, File}};
         {ok, _} -> {error, {damaged, File}}
     end.
 
