@@ -251,6 +251,22 @@ a_partition_that_was_killed_gets_it_back_and_counts_test_() ->
         end
     end}.
 
+%% A disk of the ring that hangs holds up nothing here.
+replicas_are_compared_though_the_ring_is_busy_test_() ->
+    {timeout, 60, fun() ->
+        Dir = weft_kv_one_node:started(?MODULE, #{}, #{bucket => #{n => 3}}, 10),
+        try
+            ok = sys:suspend(weft_ring_server),
+            weft_test_nodes:until(fun() ->
+                                      #{alike := Alike, pairs := Pairs} = weft_kv_entropy:info(),
+                                      Pairs > 0 andalso Alike >= Pairs
+                                  end)
+        after
+            ok = sys:resume(weft_ring_server),
+            weft_kv_one_node:stopped(Dir)
+        end
+    end}.
+
 %% A key of this bucket in the same partition.
 first(Partition, Number) ->
     Key = integer_to_binary(Number),

@@ -52,6 +52,10 @@ what_can_not_be_staged_is_said_test() ->
     ?assertEqual({error, {z, none}}, reply({stage, z, remove}, a, World)),
     ?assertEqual({error, has_ring}, reply(create, b, World)).
 
+what_is_no_command_is_said_test() ->
+    World = joined([a, b], world([a, b])),
+    ?assertEqual({error, unknown_command}, reply({later, 1}, a, World)).
+
 two_handoffs_at_a_time_test() ->
     World = commit(a, [{b, join}], joined([a, b], world([a, b]))),
     ?assertEqual(2, length(World#world.running)).

@@ -31,6 +31,16 @@ worse(At, Bytes) ->
     <<Before:At/binary, Byte, After/binary>> = Bytes,
     [[Before, Byte bxor 1, After], Before].
 
+%% Whoever takes it for damaged may delete it.
+a_file_of_a_later_version_is_no_damaged_one_test() ->
+    in_directory(fun(Dir) ->
+                     File = filename:join(Dir, "ring"),
+                     ok = filelib:ensure_dir(File),
+                     ok = file:write_file(File, "weft_ring 2\nwhatever it has"),
+                     ?assertEqual({error, {written_by_another_version, File}},
+                                  weft_ring_file:read(Dir))
+                 end).
+
 a_directory_that_can_not_be_written_is_named_test() ->
     in_directory(fun(Dir) ->
                      File = filename:join(Dir, "file"),
@@ -48,6 +58,15 @@ a_ring_that_can_not_be_written_ends_nothing_test() ->
                 ?assertEqual(ok, weft_ring:create()),
                 ?assertEqual(lists:seq(0, 7), weft_ring:mine()),
                 ?assertMatch({ok, #{ring := _}}, weft_ring_file:read(Dir))
+            end).
+
+%% Of a version that knows more.
+a_command_that_is_not_known_ends_nothing_test() ->
+    running(fun(_Dir) ->
+                Server = whereis(weft_ring_server),
+                ok = weft_ring:create(),
+                ?assertEqual({error, unknown_command}, weft_ring_server:command({later, 1})),
+                ?assertEqual(Server, whereis(weft_ring_server))
             end).
 
 %% What has not happened is not found by the next start either.

@@ -123,10 +123,13 @@ begun(Comparison, #entropy{paces = Paces} = Entropy) ->
                     since_ms = erlang:monotonic_time(millisecond)}.
 
 pairs(#entropy{ns = Ns}) ->
-    case {weft_ring_lookup:owners(weft_ring), weft_ring:mine()} of
-        {{ok, Owners}, Mine} when is_list(Mine) ->
+    case weft_ring_lookup:owners(weft_ring) of
+        {ok, Owners} ->
+            %% The ring is not asked: it may have to wait for its disk.
+            Mine = [P || {P, _, _} <- Owners,
+                         weft_ring_lookup:is_mine(weft_ring, P) =:= {ok, true}],
             weft_kv_exchange:pairs(Mine, length(Owners), Ns);
-        _ -> []
+        {error, no_ring} -> []
     end.
 
 %% @private

@@ -154,7 +154,9 @@ command(Ref, {promised, {P, _, _} = Transfer}, #state{self = Self, ring = Ring} 
     {State, [{send, Owner, {ring, 1, {promised, Transfer}}}
              || Owner =/= Self, weft_ring_table:is_promised(Transfer, Ring)] ++ [{reply, Ref, ok}]};
 command(Ref, {leave, ready}, #state{leave = Leave} = State) ->
-    answered(Ref, ok, work(State#state{leave = case Leave of asked -> ready; _ -> Leave end})).
+    answered(Ref, ok, work(State#state{leave = case Leave of asked -> ready; _ -> Leave end}));
+command(Ref, _OfAnotherVersion, State) ->
+    {State, [{reply, Ref, {error, unknown_command}}]}.
 
 answered(Ref, Reply, {State, Effects}) ->
     {State, Effects ++ [{reply, Ref, Reply}]}.
