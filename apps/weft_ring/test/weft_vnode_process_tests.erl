@@ -241,6 +241,33 @@ a_handoff_goes_over_its_own_channel_test() ->
         gen_server:stop(Pid)
     end.
 
+%% What it had to send is sent again, by another one.
+a_handoff_goes_on_without_its_courier_test_() ->
+    {timeout, 30, fun() ->
+        Config = #{queue_max => 100, handoff_pace_ms => 0, handoff_items => 10, channel => moves},
+        {ok, Pid} = weft_vnode_process:start_link(?NAME, ?MODULE, 0, [], Config),
+        1 = erlang:trace(Pid, true, [call, set_on_spawn]),
+        1 = erlang:trace_pattern({weft, send, 3}, true, []),
+        Caller = spawn(fun() -> gen_server:call(Pid, {hand_over, {0, 1, node()}}, infinity) end),
+        Carrying = fun(Before) ->
+                       receive
+                           {trace, Courier, call, {weft, send, [_, {_, receiver, Pid, _}, _]}}
+                             when Courier =/= Before -> Courier
+                       after 10000 -> error(nothing_sent)
+                       end
+                   end,
+        try
+            First = Carrying(none),
+            true = exit(First, kill),
+            ?assert(is_pid(Carrying(First)))
+        after
+            1 = erlang:trace_pattern({weft, send, 3}, false, []),
+            exit(Caller, kill),
+            true = unlink(Pid),
+            gen_server:stop(Pid)
+        end
+    end}.
+
 %% The next owner takes all there is.
 received(Receiver0, Sender) ->
     receive

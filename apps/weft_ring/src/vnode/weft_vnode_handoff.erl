@@ -3,7 +3,7 @@
 %% The work is done by the partitions themselves, on both nodes; this waits for it.
 -module(weft_vnode_handoff).
 
--export([hand_over/1, courier/3]).
+-export([hand_over/1, carried_by/3, courier/3]).
 
 %% @doc All data of the partition are at the next owner, or why they are not. Nobody may write to
 %% them here any more after that.
@@ -25,6 +25,18 @@ hand_over([Module | Modules], {Partition, _, To} = Transfer) ->
             end;
         {{error, Reason}, _} -> {error, {Module, To, Reason}};
         {_, {error, Reason}} -> {error, {Module, Reason}}
+    end.
+
+%% @doc This courier of the calling partition, or another one if it has ended: its code may have
+%% been loaded twice, or a channel that it waited for has ended. What it had to send is sent again
+%% later.
+-spec carried_by(none | pid(), {atom(), node()}, Channel :: atom()) -> pid().
+carried_by(none, To, Channel) ->
+    spawn(?MODULE, courier, [self(), To, Channel]);
+carried_by(Courier, To, Channel) ->
+    case is_process_alive(Courier) of
+        true -> Courier;
+        false -> carried_by(none, To, Channel)
     end.
 
 %% @doc A process that sends for a partition, so that a full channel does not hold the partition up.

@@ -279,8 +279,7 @@ hand_over({_, _, To} = Transfer, {Caller, _} = From,
     Options = #{incarnation => {node(), erlang:system_time(), erlang:unique_integer()},
                 batch_items => Items, pace_ms => PaceMs},
     {Core, Effects} = weft_ring_handoff_sender_core:init(Transfer, in_order(Log), Options),
-    Self = self(),
-    Courier = spawn(fun() -> weft_vnode_handoff:courier(Self, {Name, To}, Channel) end),
+    Courier = weft_vnode_handoff:carried_by(none, {Name, To}, Channel),
     Sending = #sending{core = Core, transfer = Transfer, waiter = From, courier = Courier,
                        waiting = monitor(process, Caller), timers = make_ref(), peer = none},
     perform(Effects, watch(Vnode#vnode{sending = Sending, given = false})).
@@ -314,9 +313,12 @@ sender(Event, #vnode{sending = #sending{core = Core0} = Sending} = Vnode) ->
 perform(Effects, Vnode) ->
     lists:foldl(fun effect/2, Vnode, Effects).
 
-effect({send, Msg}, #vnode{sending = #sending{courier = Courier}} = Vnode) ->
+effect({send, Msg}, #vnode{name = Name, config = #{channel := Channel},
+                           sending = #sending{courier = Before, transfer = {_, _, To}} = Sending}
+                    = Vnode) ->
+    Courier = weft_vnode_handoff:carried_by(Before, {Name, To}, Channel),
     Courier ! {carry, Msg},
-    Vnode;
+    Vnode#vnode{sending = Sending#sending{courier = Courier}};
 effect({read, Cursor, Max}, #vnode{module = Module, data = Data} = Vnode) ->
     {Items, Next} = Module:items(Cursor, Max, Data),
     sender({batch, Items, Next}, Vnode);
