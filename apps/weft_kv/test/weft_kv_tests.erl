@@ -11,7 +11,8 @@ on_one_node_test_() ->
      fun weft_kv_one_node:stopped/1,
      fun(_) -> [{timeout, 30, Test} || Test <- [fun what_was_deleted_stays_so_with_another_n/0,
                                                 fun a_context_is_of_its_key/0,
-                                                fun siblings_are_bounded/0]]
+                                                fun siblings_are_bounded/0,
+                                                fun a_start_that_fails_leaves_nothing/0]]
      end}.
 
 buckets(N) -> #{things => #{n => 3}, changed => #{n => N}}.
@@ -39,9 +40,25 @@ bytes() ->
 
 %% The partitions go on.
 configured(N) ->
-    ok = application:stop(weft_kv),
+    _ = application:stop(weft_kv),
     ok = application:set_env(weft_kv, buckets, buckets(N)),
     application:start(weft_kv).
+
+%% Nobody is served by a store that does not run.
+a_start_that_fails_leaves_nothing() ->
+    ok = application:stop(weft_kv),
+    {ok, Dir} = application:get_env(weft_ring, dir),
+    Strong = #{consistency => strong, n => 1, voters => [node()],
+               %% This is a file.
+               dir => filename:join(Dir, "ring")},
+    ok = application:set_env(weft_kv, buckets, (buckets(3))#{strong => Strong}),
+    try
+        ?assertMatch({error, _}, application:start(weft_kv)),
+        ?assertEqual({error, not_running}, weft_kv:get(things, <<"k">>)),
+        ?assertEqual([], [Term || Term <- [weft_kv_app, weft_kv_durability],
+                                  persistent_term:get(Term, none) =/= none])
+    after ok = configured(3)
+    end.
 
 %% One process writes all keys of a partition, so the context of one would cover others.
 a_context_is_of_its_key() ->

@@ -27,9 +27,14 @@ start(_Type, _Args) ->
 started(#{buckets := Buckets} = Config) ->
     ok = persistent_term:put(?MODULE, Config#{running => counters:new(1, [])}),
     ok = weft_kv_durability:publish(Buckets),
-    Started = weft_kv_sup:start_link(Config),
-    ok = stored(),
-    Started.
+    case weft_kv_sup:start_link(Config) of
+        {ok, Pid} ->
+            ok = stored(),
+            {ok, Pid};
+        {error, Reason} ->
+            ok = stop(failed),
+            {error, Reason}
+    end.
 
 of_vnodes() ->
     proplists:get_value(weft_kv_vnode, application:get_env(weft_ring, vnodes, []), []).
