@@ -83,6 +83,10 @@ invariant(Key, Threshold, Fun) ->
 -spec stop(Out :: key()) -> ok | {error, not_found | not_running}.
 stop(Out) ->
     case weft_crdt_flow_sup:stop_flow({flow, Out}) of
-        ok -> weft_driver:command(weft_crdt, {forget, Out}, infinity);
+        ok ->
+            %% A store that starts again knows nothing of the value.
+            try weft_driver:command(weft_crdt, {forget, Out}, infinity)
+            catch exit:_Ended -> {error, not_running}
+            end;
         {error, Reason} -> {error, Reason}
     end.

@@ -107,6 +107,36 @@ a_flow_that_is_done_is_forgotten_test_() ->
                          end)
      end}.
 
+%% Whoever has asked for it may have had to wait for a processor.
+who_asks_late_hears_that_it_was_done_test_() ->
+    {timeout, 20,
+     fun() -> with_flows(fun() ->
+                             Self = self(),
+                             Act = fun([0]) -> Self ! done, done end,
+                             {ok, Worker} = weft_crdt_flow_worker:start_link(worker(Act)),
+                             receive done -> ok after 5000 -> error(not_called) end,
+                             %% pacing: so much later
+                             receive after 200 -> ok end,
+                             ?assertEqual(ok, weft_crdt_flow_worker:first(Worker))
+                         end)
+     end}.
+
+%% The store is being started again, for example.
+a_flow_is_ended_without_a_store_test_() ->
+    {timeout, 20,
+     fun() -> with_flows(fun sets/0, fun() ->
+                             weft_crdt ! {derived, self()},
+                             ok = weft_crdt_flow:union(a, b, out),
+                             Store = whereis(weft_crdt),
+                             true = unlink(Store),
+                             Ref = monitor(process, Store),
+                             true = exit(Store, kill),
+                             receive {'DOWN', Ref, process, _, _} -> ok end,
+                             ?assertEqual({error, not_running}, weft_crdt_flow:stop(out)),
+                             ?assertEqual([], supervisor:which_children(weft_crdt_flow_sup))
+                         end)
+     end}.
+
 %% One that was killed is there again, though its function fails just then.
 a_flow_that_was_killed_goes_on_test_() ->
     {timeout, 20, fun() -> with_flows(fun killed/0) end}.

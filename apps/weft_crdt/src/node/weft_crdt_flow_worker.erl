@@ -14,6 +14,8 @@
 -export_type([flow/0]).
 
 -define(AGAIN_MS, 50).
+%% Whoever has started a flow asks at once, but may have to wait for a processor.
+-define(ASKED_MS, 5000).
 %% One that was started again and fails has nobody whom it could tell.
 -define(FAILED_AGAIN_MS, 1000).
 
@@ -64,7 +66,7 @@ failed(Reason, Worker) ->
 %% Who asked for the flow hears that it was done.
 done(Worker) ->
     receive {'$gen_call', From, first} -> gen_server:reply(From, ok)
-    after ?AGAIN_MS -> ok
+    after ?ASKED_MS -> ok
     end,
     {stop, normal, Worker}.
 
