@@ -3,8 +3,8 @@
 %% to go before it is one? Pure.
 %%
 %% If another incarnation of the node answers, the former one is over (`weft_link_peer'), and with
-%% it all lanes. On a link that is cut (`weft_fault') nothing comes up. A link that is up is not taken
-%% away by an earlier start of the node. A peer that dials the link again has given up all
+%% it all lanes. On a link that is cut (`weft_fault') nothing comes up. A link that is up is not
+%% taken away by an earlier start of the node. A peer that dials the link again has given up all
 %% connections that are still open here, so the new lane replaces all. A further lane is welcome on
 %% the link that it was authenticated for, while that is up. It replaces the lane with its key that
 %% was brought up by the same side.
