@@ -23,8 +23,8 @@ remembered(Reason, Kind) ->
                                               weft_ended_sessions:new([])),
     Rows.
 
-%% A peer that was silent says so of itself: the session exits as if the ticks of this node had
-%% ended it, and is remembered like that.
+%% A peer whose ticks heard nothing from here says so. The session exits as if the ticks of this
+%% node had ended it, and is remembered like that.
 what_the_peer_says_of_its_end_is_the_reason_test() ->
     ?assertEqual([net_tick_timeout, connection_closed, connection_closed, connection_closed],
                  [weft_ended_sessions:exit_reason(Why)

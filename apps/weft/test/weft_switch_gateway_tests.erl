@@ -67,7 +67,7 @@ the_end_of_one_half_is_told_to_the_other_test() ->
 
 %% An end that has nothing to send would find out by the next tick of the kernel.
 what_has_lost_a_lane_is_closed_on_both_sides_test() ->
-    {Two, _} = weft_switch_core:lane_up(second, {<<>>, 1}, {[], []}, joined()),
+    {Two, _} = weft_switch_core:lane_up(second, {<<>>, 1}, fun none/0, joined()),
     {Closed, Told} = weft_switch_core:lane_down(near, Two),
     ?assertEqual({Closed, [{second, {close, 3, broken}}]}, written({Closed, Told})),
     ?assertEqual([{link, there, {relay_closed, 1, broken}}],
@@ -87,10 +87,12 @@ here() -> link(here, near, <<"hop">>).
 there() -> link(there, far, <<"next">>).
 
 link(Link, Lane, Peer) ->
-    {Switch, []} = weft_switch_core:lane_up(Lane, {<<>>, 0}, {[], []},
+    {Switch, []} = weft_switch_core:lane_up(Lane, {<<>>, 0}, fun none/0,
                                             weft_switch_core:new(Link, <<"gateway">>, Peer,
                                                                  ?BYTES_MAX)),
     Switch.
+
+none() -> {[], []}.
 
 joined() ->
     {Waiting, _} = forward(3, open(), ?NEXT, 1, here()),

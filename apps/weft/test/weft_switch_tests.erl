@@ -56,7 +56,7 @@ told_of_failed_dial(Target) ->
 
 %% The news may be of an earlier circuit under this label, whose peer has started again.
 news_of_lanes_of_another_circuit_means_nothing_test() ->
-    {Up, []} = weft_switch_core:lane_up(near, {<<>>, 0}, {[], []},
+    {Up, []} = weft_switch_core:lane_up(near, {<<>>, 0}, fun() -> {[], []} end,
                                         weft_switch_core:new(here, <<"own">>, <<"hop">>, 1000)),
     {Waiting, [_]} = weft_switch_gateway:forward(3, open_to(<<"behind@host">>), near,
                                                  {ok, <<"next">>, there}, 1, Up),

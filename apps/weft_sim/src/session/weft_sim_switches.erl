@@ -142,15 +142,9 @@ up(Lane, Peer, {Purpose, #{role := Role} = New}, #{sessions := Sessions, ended :
    #switches{lanes = Lanes, keys = Keys, peers = Peers} = Switches) ->
     Name = atom_to_binary(Peer),
     Key = weft_link_welcome:key(Purpose),
-    Up = fun(Core) ->
-             weft_switch_core:lane_up(
-               time(Lane, Switches), Key,
-               case weft_switch_core:is_up(Core) of
-                   true -> {[], []};
-                   false -> {[Id || {Id, {_, Far}} <- maps:to_list(Sessions), Far =:= Name],
-                             weft_ended_sessions:told(Name, maps:values(Ended))}
-               end, Core)
-         end,
+    Here = fun() -> {[Id || {Id, {_, Far}} <- maps:to_list(Sessions), Far =:= Name],
+                     weft_ended_sessions:told(Name, maps:values(Ended))} end,
+    Up = fun(Core) -> weft_switch_core:lane_up(time(Lane, Switches), Key, Here, Core) end,
     Known = weft_link_welcome:peer(Purpose, New, maps:get(Peer, Peers, undefined)),
     decided(Peer, Up, Switches#switches{lanes = weft_sim_lanes:up(Lane, Lanes),
                                         keys = Keys#{Lane => {Key, Role}},
@@ -240,19 +234,12 @@ labelled(Packet, Raw, Peer, Lane, #switches{links = Links} = Switches) ->
     end.
 
 relay(Relay, Label, Raw, Peer, #switches{links = Links} = Switches) ->
-    {Waiting, Lane} = lane(Relay, weft_relay:preferred(Relay, Raw), Switches),
+    {Waiting, Lane} = weft_relay:lane(fun(To) -> waiting(To, Switches) end, Raw, Relay),
     case weft_switch_gateway:relay(Relay, Label, Waiting, map_get(Peer, Links)) of
         {send, OtherLabel} ->
             write(Lane, weft_wire:relabel(Raw, OtherLabel), Switches);
         {done, Core, Effects} ->
             carry_out(Effects, [], Switches#switches{links = Links#{Peer := Core}})
-    end.
-
-lane(Relay, Preferred, Switches) ->
-    case waiting(Preferred, Switches) of
-        0 -> {0, Preferred};
-        _ -> lists:min([{waiting(Lane, Switches), Lane}
-                        || Lane <- weft_relay:next_lanes(Relay)])
     end.
 
 waiting({Lane, _} = Time, #switches{unsent = Unsent} = Switches) ->

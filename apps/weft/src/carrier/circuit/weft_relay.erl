@@ -13,7 +13,7 @@
 -module(weft_relay).
 
 -export([add/6, joined/4, lose/3, to_link/2, by_lane/2, lanes_changed/2, next_lanes_changed/3,
-         next/1, next_lanes/1, preferred/2, far/1, lanes/1, count/1, info/1]).
+         next/1, lane/3, far/1, lanes/1, count/1, info/1]).
 -export_type([relay/0, side/0, message/0]).
 
 %% Packets from this size on are spread over the lanes of the next link.
@@ -110,14 +110,17 @@ next_lanes_changed(Label, Lanes, Circuits) ->
 -spec next(relay()) -> side() | waiting.
 next(#relay{next = Next}) -> Next.
 
-%% @doc All lanes that could take a packet: if something waits in the preferred one, the lane with
-%% the least waiting should.
--spec next_lanes(relay()) -> [lane()].
-next_lanes(#relay{next = {_Link, Lanes, _NextLabel}}) -> Lanes.
+%% @doc The lane that takes a packet of a relay, and how many bytes wait there. Large packets take the
+%% lanes in turn, by their number; small ones need not wait behind them. If something waits in that
+%% lane, the one with the least waiting takes the packet.
+-spec lane(Waiting :: fun((lane()) -> integer()), Raw :: binary(), relay()) -> {integer(), lane()}.
+lane(Waiting, Raw, #relay{next = {_Link, Lanes, _NextLabel}} = Relay) ->
+    Preferred = preferred(Relay, Raw),
+    case Waiting(Preferred) of
+        0 -> {0, Preferred};
+        _ -> lists:min([{Waiting(Lane), Lane} || Lane <- Lanes])
+    end.
 
-%% @doc The lane that should take a packet of a relay: large ones take the lanes in turn, by their
-%% number; small ones need not wait behind them.
--spec preferred(relay(), Raw :: binary()) -> lane().
 preferred(#relay{next = {_Link, [Lane], _}}, _Raw) ->
     Lane;
 preferred(#relay{next = {_Link, Lanes, _}}, <<_Type, _Label:32, Sequence:64, _/binary>> = Raw)

@@ -30,11 +30,8 @@ init(_Node, Name) ->
 
 %% @private
 lane_up(Lane, #switch{core = Core, name = Name} = Switch) ->
-    Waiting = case weft_switch_core:is_up(Core) of
-                  true -> {[], []};
-                  false -> {weft_sessions:with(Name), weft_sessions:timed_out(Name)}
-              end,
-    carry_out(weft_switch_core:lane_up(Lane, weft_lane:key(Lane), Waiting, Core), Switch).
+    Known = fun() -> {weft_sessions:with(Name), weft_sessions:timed_out(Name)} end,
+    carry_out(weft_switch_core:lane_up(Lane, weft_lane:key(Lane), Known, Core), Switch).
 
 %% @private
 lane_down(Lane, #switch{core = Core} = Switch) ->
@@ -116,18 +113,8 @@ here({tick, Label}, Session, Raw, Lane, #switch{inputs = Inputs} = Switch) ->
     Input = weft_input:tick(Lane, Label, byte_size(Raw), map_get(Session, Inputs)),
     Switch#switch{inputs = Inputs#{Session := Input}}.
 
-relay(Relay, Label, Raw, #switch{} = Switch) ->
-    Preferred = weft_relay:preferred(Relay, Raw),
-    case weft_lane:queued_bytes(Preferred) of
-        0 ->
-            relay(Preferred, 0, Relay, Label, Raw, Switch);
-        _ ->
-            {Waiting, Lane} = lists:min([{weft_lane:queued_bytes(Lane), Lane}
-                                         || Lane <- weft_relay:next_lanes(Relay)]),
-            relay(Lane, Waiting, Relay, Label, Raw, Switch)
-    end.
-
-relay(Lane, Waiting, Relay, Label, Raw, #switch{core = Core0, relayed_bytes = Relayed} = Switch) ->
+relay(Relay, Label, Raw, #switch{core = Core0, relayed_bytes = Relayed} = Switch) ->
+    {Waiting, Lane} = weft_relay:lane(fun weft_lane:queued_bytes/1, Raw, Relay),
     case weft_switch_gateway:relay(Relay, Label, Waiting, Core0) of
         {send, OtherLabel} ->
             _ = weft_lane:send(Lane, weft_wire:relabel(Raw, OtherLabel), byte_size(Raw)),

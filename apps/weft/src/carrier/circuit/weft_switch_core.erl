@@ -15,7 +15,7 @@
 %% Races: the last lane may be lost before a session has joined.
 -module(weft_switch_core).
 
--export([new/4, lane_up/4, lane_down/2, link_down/2, dial_failed/2, is_up/1, is_pending/1,
+-export([new/4, lane_up/4, lane_down/2, link_down/2, dial_failed/2, is_pending/1,
          is_in_use/1, wants_lanes/1, info/1,
          packet/3, opened/5, overflow/3, timed_out/2, message/2]).
 -export_type([state/0, message/0, effect/0, verdict/0]).
@@ -52,14 +52,12 @@ new(Link, Own, Name, RelayBytesMax) ->
     #switch{link = Link, name = Name, relay_bytes_max = RelayBytesMax,
             next_label = weft_circuit_labels:first(Own, Name)}.
 
-%% @doc A lane came up. If it is the first one the caller says which sessions with the peer there
-%% are, and which the kernel's ticks have ended: a peer that was stopped, or cut off for long, does
-%% not know yet.
--spec lane_up(lane(), weft_lane:key(), {[session()], TimedOut :: [<<_:128>>]}, state()) ->
-          {state(), [effect()]}.
-lane_up(Lane, Key, {Sessions, TimedOut}, #switch{lanes = Lanes, pending = Pending} = Switch0) ->
-    Told = [{write, Lane, weft_wire:timed_out(Id)} || Id <- TimedOut]
-        ++ tell_available(Sessions, Switch0),
+%% @doc A lane came up. If it is the first one, Known() says which sessions with the peer there are,
+%% and of which ended ones the peer may not know yet (`weft_ended_sessions').
+-spec lane_up(lane(), weft_lane:key(), Known :: fun(() -> {[session()], Ended :: [<<_:128>>]}),
+              state()) -> {state(), [effect()]}.
+lane_up(Lane, Key, Known, #switch{lanes = Lanes, pending = Pending} = Switch0) ->
+    Told = told(Lane, Known, Switch0),
     Switch1 = Switch0#switch{lanes = Lanes ++ [{Lane, Key}], pending = []},
     %% The other links of circuits that pass write to the new lane, too.
     {Labels, Relayed} = weft_relay:lanes_changed(Switch1#switch.lanes, Switch1#switch.labels),
@@ -67,6 +65,12 @@ lane_up(Lane, Key, {Sessions, TimedOut}, #switch{lanes = Lanes, pending = Pendin
                             weft_pending_circuits:to_open(Pending),
                             Switch1#switch{labels = Labels}),
     {Switch, Told ++ tell_lanes(Switch1) ++ Relayed ++ Opened}.
+
+told(Lane, Known, #switch{lanes = []} = Switch) ->
+    {Sessions, Ended} = Known(),
+    [{write, Lane, weft_wire:timed_out(Id)} || Id <- Ended] ++ tell_available(Sessions, Switch);
+told(_Lane, _Known, _Switch) ->
+    [].
 
 %% Sessions that took a detour, or began on one, while this link was down may come back.
 tell_available(Sessions, #switch{link = Link, pending = Pending}) ->
@@ -128,10 +132,6 @@ dial_failed(Reason, #switch{pending = Pending, name = Name} = Switch) ->
     {Switch#switch{pending = []},
      [closed(Session, any, Why, Switch)
       || {Session, Why} <- weft_pending_circuits:dial_failed(Reason, Name, Pending)]}.
-
-%% @doc Is there a lane?
--spec is_up(state()) -> boolean().
-is_up(#switch{lanes = Lanes}) -> Lanes =/= [].
 
 %% @doc Does a session wait for the link to come up?
 -spec is_pending(state()) -> boolean().

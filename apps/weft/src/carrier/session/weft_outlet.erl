@@ -117,7 +117,8 @@ flag(Pid) ->
 -spec may_suspend(weft_frame:key(), outlet()) -> outlet().
 may_suspend(Key, Outlet0) ->
     {IsToSuspend, Outlet} = weft_outlet_core:may_suspend(Key, Outlet0),
-    _ = IsToSuspend andalso suspend(weft_frame:pid(Key, self())),
+    Sender = weft_frame:pid(Key, self()),
+    _ = IsToSuspend andalso not weft_never_stopped:contains(Sender) andalso suspend(Sender),
     Outlet.
 
 %% The sender may be dead, or this process itself.

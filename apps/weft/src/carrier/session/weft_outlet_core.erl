@@ -6,8 +6,8 @@
 %% out what is decided here for the VM, the simulator for simulated senders. The handle of the
 %% connection, which frames are got from, is opaque.
 %%
-%% Frames wait in a fair queue (`weft_fair_queue_core'). Whoever has frames tells so once, and then
-%% not before all were fetched (`awaits/1').
+%% Frames wait in a fair queue (`weft_fair_queue_core'). The VM says once that it has frames. When
+%% all were fetched it has to be asked to say so again: `awaits/1' gives the handle then.
 -module(weft_outlet_core).
 
 -export([new/2, connected/2, handle/1, awaits/1, more/1, at_once/4, to_fetch/1, fetch/2, pins/1,
@@ -26,7 +26,8 @@
                  fair :: weft_fair_queue_core:state(),
                  classes = #{} :: weft_fair_queue_core:classes(),
                  pins = 0 :: integer(),
-                 %% Do senders have the flag async_dist, and which are being asked for it?
+                 %% Does the VM know the flag async_dist, so that a sender has to be asked for it? And
+                 %% those that were to be suspended, and have not been asked or answered yet.
                  has_flag :: boolean(),
                  asked = #{} :: #{weft_frame:key() => []}}).
 -opaque outlet() :: #outlet{}.
@@ -34,7 +35,7 @@
 %% ask: whether that sender may be suspended; then `may_suspend/2'.
 -type effect() :: {suspend | ask | resume, weft_frame:key()}.
 
-%% @doc HasFlag: are there senders that may not be suspended, so that each has to be asked?
+%% @doc HasFlag: may senders have a flag not to be suspended, so that each has to be asked?
 -spec new(QueueBytesMax :: pos_integer(), HasFlag :: boolean()) -> outlet().
 new(BytesMax, HasFlag) ->
     #outlet{fair = weft_fair_queue_core:new(BytesMax), has_flag = HasFlag}.
@@ -46,7 +47,7 @@ connected(Handle, Outlet) -> Outlet#outlet{handle = Handle}.
 -spec handle(outlet()) -> handle() | undefined.
 handle(#outlet{handle = Handle}) -> Handle.
 
-%% @doc The handle, if nothing more is to be fetched: who has frames there has to tell that.
+%% @doc The handle, if nothing more is to be fetched: the VM has to be asked to say when it has more.
 -spec awaits(outlet()) -> handle() | none.
 awaits(#outlet{more = false, handle = Handle}) when Handle =/= undefined -> Handle;
 awaits(_Outlet) -> none.

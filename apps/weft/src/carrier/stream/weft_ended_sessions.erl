@@ -11,8 +11,7 @@
 %% The peer is told of all of these when a link to it comes up, and when it asks for one of them.
 %% Only the last ones are remembered. A stream of a channel is not: its sender asks for a path.
 %%
-%% Sessions that end for other reasons end because the peer, or its node, has: there is nobody to
-%% tell.
+%% Sessions that end for other reasons are not remembered: mostly the peer, or its node, has ended.
 -module(weft_ended_sessions).
 
 -export([new/1, exit_reason/1, ended/3, told/2]).
@@ -23,15 +22,14 @@
 
 %% What is remembered of a session with the node of that name.
 -type row() :: {weft_sessions:id(), timed_out | disconnected, Peer :: binary()}.
-%% Of those that are remembered, oldest first.
+%% Of those that are remembered, oldest first, but for those of before a restart.
 -opaque ended() :: queue:queue(weft_sessions:id()).
 
 %% @doc These are remembered so far, of which it is not known in which order they have ended.
 -spec new([row()]) -> ended().
 new(Rows) -> queue:from_list([Id || {Id, _How, _Peer} <- Rows]).
 
-%% @doc With which reason a session exits whose stream was ended by the peer, or by what is known of
-%% it, for Why.
+%% @doc The exit reason of a session whose stream has ended, given why.
 -spec exit_reason(Why :: term()) -> net_tick_timeout | connection_closed.
 exit_reason(timed_out) -> net_tick_timeout;
 exit_reason(_Why) -> connection_closed.
