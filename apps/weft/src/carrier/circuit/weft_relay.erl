@@ -110,9 +110,9 @@ next_lanes_changed(Label, Lanes, Circuits) ->
 -spec next(relay()) -> side() | waiting.
 next(#relay{next = Next}) -> Next.
 
-%% @doc The lane that takes a packet of a relay, and how many bytes wait there. Large packets take the
-%% lanes in turn, by their number; small ones need not wait behind them. If something waits in that
-%% lane, the one with the least waiting takes the packet.
+%% @doc The lane that takes a packet of a relay, and how many bytes wait there. Large packets take
+%% the lanes in turn, by their number; small ones need not wait behind them. If something waits in
+%% that lane, the one with the least waiting takes the packet.
 -spec lane(Waiting :: fun((lane()) -> integer()), Raw :: binary(), relay()) -> {integer(), lane()}.
 lane(Waiting, Raw, #relay{next = {_Link, Lanes, _NextLabel}} = Relay) ->
     Preferred = preferred(Relay, Raw),

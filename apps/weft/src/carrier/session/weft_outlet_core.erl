@@ -26,8 +26,8 @@
                  fair :: weft_fair_queue_core:state(),
                  classes = #{} :: weft_fair_queue_core:classes(),
                  pins = 0 :: integer(),
-                 %% Does the VM know the flag async_dist, so that a sender has to be asked for it? And
-                 %% those that were to be suspended, and have not been asked or answered yet.
+                 %% Does the VM know the flag async_dist, so that a sender has to be asked for it?
+                 %% And those that were to be suspended, and have not been asked or answered yet.
                  has_flag :: boolean(),
                  asked = #{} :: #{weft_frame:key() => []}}).
 -opaque outlet() :: #outlet{}.
@@ -47,7 +47,8 @@ connected(Handle, Outlet) -> Outlet#outlet{handle = Handle}.
 -spec handle(outlet()) -> handle() | undefined.
 handle(#outlet{handle = Handle}) -> Handle.
 
-%% @doc The handle, if nothing more is to be fetched: the VM has to be asked to say when it has more.
+%% @doc The handle, if nothing more is to be fetched: the VM has to be asked to say when it has
+%% more.
 -spec awaits(outlet()) -> handle() | none.
 awaits(#outlet{more = false, handle = Handle}) when Handle =/= undefined -> Handle;
 awaits(_Outlet) -> none.
