@@ -18,7 +18,7 @@
                      probes_max => pos_integer()}.
 %% `ticks' is the last tick, `options' are those of the workload. With `checkpoint' the run is
 %% written to that file each `checkpoint_ticks' ticks, and when it is stopped. `code': whether nodes
-%% may have other versions of the engine and the workload than this one.
+%% may have different versions of the engine and the workload.
 -type result() :: weft_diasca_root_core:result().
 %% `hash': of all values of probes. `probes': the values that were kept. `messages' between actors,
 %% `away': how many of them went to another node. `wall_ms': without `setup_ms', which it took to

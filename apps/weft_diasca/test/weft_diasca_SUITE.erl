@@ -144,12 +144,14 @@ a_node_with_other_code_is_told(Config) ->
     until_all_reach([Ref], Refs),
     Run = fun(Workload, Options) ->
                   weft_test_nodes:call(Ref, weft_diasca, run,
-                                       [Workload, Options#{nodes => Names, probes => none}],
+                                       [Workload, maps:merge(#{nodes => Names, probes => none},
+                                                             Options)],
                                        ?RUN_MS)
           end,
     {ok, #{hash := Hash}} = Run(phold, #{}),
     load_another(Ref, weft_diasca_phold, weft_diasca_only_here),
-    ?assertEqual({error, {no_module, B, weft_diasca_only_here}}, Run(weft_diasca_only_here, #{})),
+    ?assertEqual({error, {no_module, B, weft_diasca_only_here, nofile}},
+                 Run(weft_diasca_only_here, #{})),
     load_another(OfB, weft_diasca_phold, weft_diasca_phold),
     {error, Workload} = Run(phold, #{}),
     ?assertEqual({other_code, B, weft_diasca_phold, A}, Workload),
@@ -158,7 +160,8 @@ a_node_with_other_code_is_told(Config) ->
     ?assertEqual(Told, lists:sublist(weft_diasca:format_error(Workload), length(Told))),
     ?assertMatch({ok, #{hash := Hash}}, Run(phold, #{code => any})),
     load_another(OfB, weft_diasca_actor_core, weft_diasca_actor_core),
-    ?assertEqual({error, {other_code, B, weft_diasca_actor_core, A}}, Run(soda, #{})).
+    ?assertEqual({error, {other_code, B, weft_diasca_actor_core, A}}, Run(soda, #{})),
+    ?assertEqual({error, {other_code, A, weft_diasca_actor_core, B}}, Run(soda, #{nodes => [B]})).
 
 %% It does the same, by this name, and has one function more.
 load_another(Ref, Module, Name) ->

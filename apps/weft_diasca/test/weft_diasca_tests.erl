@@ -63,6 +63,9 @@ init(Do, #{tick := Tick}) -> {Do, [{schedule, Tick + 1}]}.
 on_tick({tell, Pid} = Do, #{tick := Tick}) ->
     Pid ! {self(), Tick},
     {Do, [{schedule, Tick + 1}, {probe, tick, Tick}]};
+on_tick({stuck_after, Pid}, #{tick := Tick}) ->
+    Pid ! {self(), Tick},
+    receive go -> {stuck, [{schedule, Tick + 1}]} end;
 on_tick(stuck, _Context) -> receive never -> {stuck, []} end;
 on_tick(crash, #{tick := Tick}) -> {Tick rem (Tick - 1), []};
 on_tick(idle, #{tick := Tick}) -> {idle, [{schedule, Tick + 1}]}.
@@ -100,6 +103,37 @@ a_connection_that_was_lost_is_named_if_a_diasca_does_not_end_test_() ->
          told("^the connection between the nodes .* was lost at tick 1, diasca 0, so what .* may "
               "not have arrived.*waits for actors \\[2\\].*checkpoint", Cut),
          ?assertEqual({late, running, {1, 0}, [{Here, [2]}]}, Lost(elsewhere@host))
+     end}.
+
+%% Until the next diasca, that is.
+a_connection_that_is_back_is_not_named_test_() ->
+    {timeout, 30,
+     fun() ->
+         Run = start([{stuck_after, self()}], #{diasca_ms => 1000}),
+         Actor = actor(),
+         {links, [Manager]} = process_info(Actor, links),
+         [Manager ! {Event, node(), []} || Event <- [nodedown, nodeup]],
+         {error, _} = gen_server:call(Manager, are_they_handled),
+         Actor ! go,
+         ?assertEqual({error, {late, running, {2, 0}, [{node(), [1]}]}}, weft_diasca:await(Run))
+     end}.
+
+%% As it does with `code => any', if its node has that version.
+a_manager_of_the_version_before_names_late_actors_test_() ->
+    {timeout, 30,
+     fun() ->
+         Run = start([{tell, self()}, stuck], #{diasca_ms => 200}),
+         {links, [Manager]} = process_info(actor(), links),
+         1 = erlang:trace(Manager, true, ['receive']),
+         ok = sys:suspend(Manager),
+         receive {trace, Manager, 'receive', {weft_diasca, who_is_late}} -> ok
+         after ?WAIT_MS -> error(not_asked)
+         end,
+         Run ! {weft_diasca, {late, node(), [2]}},
+         ?assertEqual({error, {late, running, {1, 0}, [{node(), [2]}]}}, weft_diasca:await(Run)),
+         1 = erlang:trace(Manager, false, ['receive']),
+         ok = sys:resume(Manager),
+         flush()
      end}.
 
 an_actor_that_crashes_is_named_test() ->
@@ -149,7 +183,7 @@ strays_change_nothing_test() ->
     {ok, #{tick := Tick, values := Tick, is_stopped := true}} = weft_diasca:await(Run),
     flush().
 
-actor() -> receive {Pid, Tick} when is_integer(Tick) -> Pid after ?WAIT_MS -> none end.
+actor() -> receive {Pid, Tick} when is_pid(Pid), is_integer(Tick) -> Pid after ?WAIT_MS -> none end.
 
 flush() -> receive _ -> flush() after 0 -> ok end.
 
@@ -201,18 +235,34 @@ engine_workload_and_actors_are_compared_test() ->
     Saved = {checkpoint, #{actors => [#{module => lists}]}},
     ?assert(lists:member(lists, weft_diasca_code:modules(About, Saved))).
 
-what_differs_is_named_test() ->
-    [{lists, Md5}, {no_such_module, none}] = Here = weft_diasca_code:md5s([lists, no_such_module]),
-    ?assertEqual(lists:module_info(md5), Md5),
-    ?assertEqual([], weft_diasca_code:differences(b@host, Here, Here)),
-    [Other, Missing] = [weft_diasca_code:differences(b@host, There, [{lists, Md5}])
-                        || There <- [[{lists, <<>>}], [{lists, none}]]],
-    ?assertEqual([{other_code, b@host, lists, node()}], Other),
-    ?assertEqual([{no_module, b@host, lists}], Missing),
-    ?assertEqual([{no_module, node(), lists}],
-                 weft_diasca_code:differences(b@host, [{lists, Md5}], [{lists, none}])),
-    told("^node b@host has another version of the module lists than .*code => any", hd(Other)),
-    told("^node b@host does not have the module lists: put it", hd(Missing)).
+md5s_are_those_of_what_is_loaded_or_would_be_test() ->
+    ?assertEqual([{lists, lists:module_info(md5)}, {no_such_module, {error, nofile}}],
+                 weft_diasca_code:md5s([lists, no_such_module])).
+
+nodes_of_a_run_are_compared_with_the_first_of_them_test_() ->
+    None = {error, nofile},
+    [?_assertEqual(Differences,
+                   weft_diasca_code:differences([{Node, [{engine, Engine}, {actor, Actor}]}
+                                                 || {Node, Engine, Actor} <- Nodes],
+                                                {Root, [{engine, 1}]}))
+     || {Differences, Root, Nodes} <-
+            [{[], a, [{a, 1, 1}, {b, 1, 1}]},
+             {[{other_code, b, engine, a}, {other_code, c, actor, a}], a,
+              [{a, 1, 1}, {b, 2, 1}, {c, 1, 2}]},
+             {[{no_module, b, actor, nofile}], a, [{a, 1, 1}, {b, 1, None}]},
+             {[{no_module, a, actor, nofile}], a, [{a, 1, None}, {b, 1, 1}]},
+             {[{no_module, a, actor, nofile}, {no_module, b, actor, nofile}], root,
+              [{a, 1, None}, {b, 1, None}]},
+             %% The node of the run is none of them: only the engine has to be the same there.
+             {[], root, [{a, 1, 7}, {b, 1, 7}]},
+             {[{other_code, b, actor, a}], root, [{a, 1, 7}, {b, 1, 8}]},
+             {[{other_code, root, engine, a}], root, [{a, 2, 7}, {b, 2, 7}]}]].
+
+what_differs_is_told_test() ->
+    told("^node b@host has another version of the module lists than a@host: .*code => any",
+         {other_code, b@host, lists, a@host}),
+    told("^node b@host can not load the module lists \\(embedded\\): put it .* or load it there",
+         {no_module, b@host, lists, embedded}).
 
 %% --- checkpoints ------------------------------------------------------------------------------
 

@@ -10,13 +10,13 @@
 %% Events of the root: `{create, Births}', `{begin_diasca, Time, Born, Gone, Letters}' (Born: the
 %% last number that was given, and all new actors with their addresses; Gone: those that have ended;
 %% Letters: what the engine has to say to actors of this node), `{finish, Time}', `save',
-%% `who_is_late'. Of the node: `{spawned, Id, Address}', `{lost, Node}' (its connection with that
-%% node). Of its actors: see `weft_diasca_actor_core'.
+%% `who_is_late'. Of the node: `{spawned, Id, Address}', `{lost, Node}' and `{up, Node}' (its
+%% connection with that node). Of its actors: see `weft_diasca_actor_core'.
 %% Effects: `{send, Address, Event}' to an actor, `{root, Message}', `{spawn, Birth}', `{end_actor,
 %% Address}', `{directory, Born, Gone}' (to be done before what follows).
 %% Messages to the root: `{created, Node, [{Id, Address}]}', `{done, Time, Node, Sum}', `{saved,
-%% Node, [Saved]}', `{late, Node, [Id], Lost}' (Lost: nodes with which the connection was lost since
-%% all was delivered last), `{failed, Node, Time, Id, Why}'.
+%% Node, [Saved]}', `{late, Node, [Id], Lost}' (Lost: nodes with which the connection is lost, or
+%% was in this diasca), `{failed, Node, Time, Id, Why}'.
 -module(weft_diasca_manager_core).
 
 -export([new/1, handle/2]).
@@ -44,7 +44,8 @@
     %% Actors that are not done, and what those that are done have told.
     waiting = #{} :: #{id() => true},
     gone = #{} :: #{id() => true},
-    lost = [] :: ordsets:ordset(node()),
+    %% Connections that were lost, and whether they are back.
+    lost = #{} :: #{node() => down | up},
     sum :: sum() | none,
     saved = [] :: [map()]}).
 
@@ -72,10 +73,14 @@ handle({done, Time, Id, Report}, Manager) ->
 handle({failed, Time, Id, Why}, #manager{node = Node} = Manager) ->
     {[{root, {failed, Node, Time, Id, Why}}], Manager};
 handle({lost, Node}, #manager{lost = Lost} = Manager) ->
-    {[], Manager#manager{lost = ordsets:add_element(Node, Lost)}};
+    {[], Manager#manager{lost = Lost#{Node => down}}};
+handle({up, Node}, #manager{lost = Lost} = Manager) when is_map_key(Node, Lost) ->
+    {[], Manager#manager{lost = Lost#{Node => up}}};
+handle({up, _Node}, Manager) ->
+    {[], Manager};
 handle(who_is_late, #manager{node = Node, waiting = Waiting, lost = Lost} = Manager) ->
     Ids = lists:sublist(lists:sort(maps:keys(Waiting)), ?NAMED_MAX),
-    {[{root, {late, Node, Ids, Lost}}], Manager};
+    {[{root, {late, Node, Ids, lists:sort(maps:keys(Lost))}}], Manager};
 handle(save, #manager{actors = Actors} = Manager) ->
     all_saved(Manager#manager{saved = [], waiting = maps:map(fun(_, _) -> true end, Actors)},
               [{send, Address, save} || Address <- maps:values(Actors)]);
@@ -159,11 +164,15 @@ end_one(Id, IsWanted, Effects, #manager{actors = Actors, gone = Gone} = Manager0
         {#{}, _} -> {Effects, Manager}
     end.
 
-begin_all(Time, Triggers, Effects, #manager{actors = Actors} = Manager) ->
+%% What was on its way when this begins has arrived, so a connection that is back does not matter
+%% any more. One that is not does: an attempt to make it that fails is told to nobody, and what was
+%% to go over it is lost.
+begin_all(Time, Triggers, Effects, #manager{actors = Actors, lost = Lost} = Manager) ->
     Sum = #{next => none, acted => length(Triggers), sent => 0, away => 0, dropped => 0,
             probes => [], creates => [], gone => []},
     Sends = [{send, maps:get(Id, Actors), Event} || {Id, Event} <- Triggers],
-    all_done(Time, Manager#manager{sum = Sum, lost = [],
+    StillDown = maps:filter(fun(_, State) -> State =:= down end, Lost),
+    all_done(Time, Manager#manager{sum = Sum, lost = StillDown,
                                    waiting = maps:from_list([{Id, true} || {Id, _} <- Triggers])},
              Effects ++ Sends).
 

@@ -28,12 +28,12 @@ words({no_node, Node, no_code}) ->
       [Node]);
 words({no_node, Node, Why}) ->
     f("node ~ts can not be used: ~0tP", [Node, Why, 20]);
-words({no_module, Node, Module}) ->
-    f("node ~ts does not have the module ~tp: put it in its code path", [Node, Module]);
+words({no_module, Node, Module, Why}) ->
+    f("node ~ts can not load the module ~tp (~0tP): put it in its code path, or load it there "
+      "before the run", [Node, Module, Why, 20]);
 words({other_code, Node, Module, Than}) ->
-    f("node ~ts has another version of the module ~tp than ~ts, on which the run is: put the same "
-      "one in the code path of both, and load it. If both do the same, say `code => any'",
-      [Node, Module, Than]);
+    f("node ~ts has another version of the module ~tp than ~ts: put the same one in the code path "
+      "of both, and load it. If both do the same, say `code => any'", [Node, Module, Than]);
 words({node_lost, Node, Time, Why}) ->
     What = case Why of noconnection -> "node"; _ -> "the manager on node" end,
     f("~ts ~ts was lost ~ts: ~0tP. With `checkpoint' a run can be continued on other nodes",

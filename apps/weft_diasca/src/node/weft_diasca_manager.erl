@@ -2,8 +2,8 @@
 %% @doc The time manager of a node for one run: it carries out what `weft_diasca_manager_core'
 %% decides, owns the processes of the actors and the directory, and ends with the run.
 %%
-%% It hears when a connection of its node is lost, without making one: what actors have sent each
-%% other over it may not have arrived. That alone ends no run.
+%% It hears when a connection of its node is lost and made again, without making one: what actors
+%% have sent each other over it may not have arrived. That alone ends no run.
 -module(weft_diasca_manager).
 -behaviour(gen_server).
 
@@ -40,8 +40,8 @@ handle_info({weft_diasca, Event}, State) ->
     {noreply, handle(Event, State)};
 handle_info({nodedown, Node, _}, State) ->
     {noreply, handle({lost, Node}, State)};
-handle_info({nodeup, _, _}, State) ->
-    {noreply, State};
+handle_info({nodeup, Node, _}, State) ->
+    {noreply, handle({up, Node}, State)};
 handle_info({'DOWN', Monitor, process, _, _}, #state{monitor = Monitor} = State) ->
     {stop, shutdown, State};
 handle_info({'EXIT', Pid, Why}, #state{actors = Actors, root = Root} = State) ->

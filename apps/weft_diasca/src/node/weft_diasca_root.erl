@@ -4,10 +4,10 @@
 %%
 %% It tells its owner `{weft_diasca, Run, {ok, Result} | {error, Reason}}' once and ends; managers
 %% and actors end with it. It ends without a word when its owner ends. All nodes have to have the
-%% same code as this one. A node that is lost ends the run. If a diasca is not over after
-%% `diasca_ms', the managers that are awaited are asked which of their actors are late, and whether
-%% a connection was lost meanwhile, and the run ends with their answers. To make actors, to collect
-%% a checkpoint and to finish may take as long each; to write a file takes as long as it takes.
+%% same code. A node that is lost ends the run. If a diasca is not over after `diasca_ms', the
+%% managers that are awaited are asked which of their actors are late, and whether a connection was
+%% lost, and the run ends with their answers. To make actors, to collect a checkpoint and to finish
+%% may take as long each; to write a file takes as long as it takes.
 -module(weft_diasca_root).
 -behaviour(gen_server).
 
@@ -23,7 +23,7 @@
                  options := weft_diasca_options:options()}.
 -type reason() :: weft_diasca_root_core:reason()
                 | {no_node, node(), term()}
-                | {no_module, node(), module()}
+                | {no_module, node(), module(), Why :: term()}
                 | {other_code, node(), module(), Than :: node()}
                 | {node_lost, node(), weft_diasca_actor:time(), term()}
                 | {late, Phase :: atom(), weft_diasca_actor:time(), late()}
@@ -76,16 +76,20 @@ alike(#state{job = #{options := #{code := any}}} = State) ->
     managers(State);
 alike(#state{job = #{'begin' := Begin, about := About, options := #{nodes := Nodes}}} = State) ->
     Modules = weft_diasca_code:modules(About, Begin),
-    Here = weft_diasca_code:md5s(Modules),
-    Answers = erpc:multicall(Nodes, weft_diasca_code, md5s, [Modules], ?START_MS),
-    case [Reason || {Node, Answer} <- lists:zip(Nodes, Answers),
-                    Reason <- differences(Node, Answer, Here)] of
+    Answers = lists:zip(Nodes, erpc:multicall(Nodes, weft_diasca_code, md5s, [Modules],
+                                              ?START_MS)),
+    case unlike(Answers) of
         [] -> managers(State);
         [Reason | _] -> over({error, Reason}, State)
     end.
 
-differences(Node, {ok, There}, Here) -> weft_diasca_code:differences(Node, There, Here);
-differences(Node, Answer, _Here) -> [{no_node, Node, why(Answer)}].
+unlike(Answers) ->
+    case [{no_node, Node, why(Answer)} || {Node, {Class, _} = Answer} <- Answers, Class =/= ok] of
+        [] -> weft_diasca_code:differences(
+                [{Node, Md5s} || {Node, {ok, Md5s}} <- Answers],
+                {node(), weft_diasca_code:md5s(weft_diasca_code:engine())});
+        Unusable -> Unusable
+    end.
 
 managers(#state{job = #{options := #{nodes := Nodes}}} = State) ->
     Answers = lists:zip(Nodes, erpc:multicall(Nodes, weft_diasca_manager, start, [self()],
@@ -133,6 +137,9 @@ handle_cast(_Other, State) -> {noreply, State}.
 %% @private
 handle_info({weft_diasca, {late, Node, Ids, Lost}}, #state{late = Late} = State) ->
     {noreply, State#state{late = case Late of none -> none; _ -> Late#{Node => {Ids, Lost}} end}};
+%% A manager of the version before does not watch connections; `code => any' lets it take part.
+handle_info({weft_diasca, {late, Node, Ids}}, State) ->
+    handle_info({weft_diasca, {late, Node, Ids, []}}, State);
 handle_info({weft_diasca, {failed, Node, none, Id, Why}}, #state{core = Core} = State) ->
     {_, Time, _} = weft_diasca_root_core:is_late(Core),
     handle({failed, Node, Time, Id, Why}, State);
@@ -194,7 +201,8 @@ alive(#state{timer = Timer, job = #{options := #{diasca_ms := Ms}}} = State) ->
     _ = Timer =:= none orelse erlang:cancel_timer(Timer),
     State#state{timer = erlang:start_timer(Ms, self(), what_is_late), late = none}.
 
-%% If a connection between two nodes of the run was lost in this diasca, that is probably why.
+%% If a connection between two nodes of the run was lost in this diasca, or is since an earlier one,
+%% that is probably why.
 too_late({Phase, Time, Nodes}, #state{late = Answers, managers = Managers}) ->
     Late = [{Node, case Answers of #{Node := {Ids, _}} -> Ids; #{} -> silent end} || Node <- Nodes],
     case [{Node, Other} || Node <- Nodes, #{Node := {_, Lost}} <- [Answers], Other <- Lost,
