@@ -14,7 +14,10 @@ rows_may_be_short_and_cells_nested_test() ->
 
 bytes_test() ->
     ?assertEqual(["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "2.5 MB"],
-                 [weft_cli_table:bytes(B) || B <- [0, 999, 1000, 999949, 999950, 2500000]]).
+                 [weft_cli_table:bytes(B) || B <- [0, 999, 1000, 999949, 999950, 2500000]]),
+    ?assertEqual(["999.9 MB", "1.0 GB", "999.9 GB", "1.0 TB", "12345.7 TB"],
+                 [weft_cli_table:bytes(B) || B <- [999949999, 999950000, 999949999999, 999950000000,
+                                                   12345678900000000]]).
 
 milliseconds_test() ->
     ?assertEqual(["-", "0.3 ms", "12.0 ms"],

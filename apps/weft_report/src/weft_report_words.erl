@@ -201,7 +201,7 @@ short(Value) -> io_lib:format("~.1f", [Value]).
 %% Factors of a unit, from large to small; the last one is for all that is smaller.
 scales("1/s") -> [{1.0e6, "M/s"}, {1.0e3, "k/s"}, {1.0, "/s"}];
 scales("us") -> [{1.0e6, "s"}, {1.0e3, "ms"}, {1.0, [16#b5, "s"]}];
-scales("ns") -> [{1.0e6, "ms"}, {1.0e3, [16#b5, "s"]}, {1.0, "ns"}];
+scales("ns") -> [{1.0e9, "s"}, {1.0e6, "ms"}, {1.0e3, [16#b5, "s"]}, {1.0, "ns"}];
 scales("MB/s") -> [{1.0e3, "GB/s"}, {1.0, "MB/s"}, {1.0e-3, "kB/s"}];
 scales("/min") -> [{1.0e6, "M/min"}, {1.0e3, "k/min"}, {1.0, "/min"}];
 scales("bytes") -> [{1.0e9, "GB"}, {1.0e6, "MB"}, {1.0e3, "kB"}, {1.0, "B"}];
@@ -229,10 +229,10 @@ range(Low, High, Unit) ->
 %% @doc How many times: `4.52'.
 -spec ratio(number()) -> iodata().
 ratio(Ratio) when Ratio == 0 -> "0";
-ratio(Ratio) when abs(Ratio) < 0.01 -> io_lib:format("~.4f", [float(Ratio)]);
-ratio(Ratio) when abs(Ratio) < 0.1 -> io_lib:format("~.3f", [float(Ratio)]);
-ratio(Ratio) when abs(Ratio) >= 100 -> integer_to_list(round(Ratio));
-ratio(Ratio) when abs(Ratio) >= 10 -> io_lib:format("~.1f", [float(Ratio)]);
+ratio(Ratio) when abs(Ratio) < 0.00995 -> io_lib:format("~.4f", [float(Ratio)]);
+ratio(Ratio) when abs(Ratio) < 0.0995 -> io_lib:format("~.3f", [float(Ratio)]);
+ratio(Ratio) when abs(Ratio) >= 99.95 -> integer_to_list(round(Ratio));
+ratio(Ratio) when abs(Ratio) >= 9.995 -> io_lib:format("~.1f", [float(Ratio)]);
 ratio(Ratio) -> io_lib:format("~.2f", [float(Ratio)]).
 
 %% @doc The interval of a ratio; nothing if there is none.

@@ -20,10 +20,11 @@ rounding_leads_to_the_next_unit_test_() ->
     [?_assertEqual(Expected, text(weft_report_words:value(Value, Unit)))
      || {Value, Unit, Expected} <-
             [{999499, "bytes", "999 kB"}, {999500, "bytes", "1.00 MB"}, {999.6, "us", "1.00 ms"},
-             {-999600, "us", "-1.00 s"}, {999600000, "ns", "1000 ms"},
-             {0.9996, "MB/s", "1.00 MB/s"}, {999.6, "MB/s", "1.00 GB/s"},
-             {999600.0, "1/s", "1.00 M/s"}, {999.6, "/min", "1.00 k/min"}, {99.96, "s", "100 s"},
-             {99.94, "s", "99.9 s"}, {9.996, "s", "10.0 s"}, {9.994, "s", "9.99 s"}]].
+             {-999600, "us", "-1.00 s"}, {999400000, "ns", "999 ms"},
+             {999600000, "ns", "1.00 s"}, {0.9996, "MB/s", "1.00 MB/s"},
+             {999.6, "MB/s", "1.00 GB/s"}, {999600.0, "1/s", "1.00 M/s"},
+             {999.6, "/min", "1.00 k/min"}, {99.96, "s", "100 s"}, {99.94, "s", "99.9 s"},
+             {9.996, "s", "10.0 s"}, {9.994, "s", "9.99 s"}]].
 
 a_range_has_one_unit_test() ->
     ?assertEqual("0.90 – 1.20 ms", text(weft_report_words:range(900, 1200, "us"))),
@@ -34,6 +35,13 @@ small_ratios_keep_their_digits_test_() ->
     [?_assertEqual(Expected, text(weft_report_words:ratio(Ratio)))
      || {Ratio, Expected} <- [{4, "4.00"}, {12.34, "12.3"}, {0.067, "0.067"}, {0.0053, "0.0053"},
                               {250.4, "250"}, {0, "0"}]].
+
+%% As many digits as what it is rounded to.
+ratios_are_rounded_to_one_of_the_next_power_of_ten_test_() ->
+    [?_assertEqual(Expected, text(weft_report_words:ratio(Ratio)))
+     || {Ratio, Expected} <- [{99.94, "99.9"}, {99.96, "100"}, {-99.96, "-100"}, {9.994, "9.99"},
+                              {9.996, "10.0"}, {0.0994, "0.099"}, {0.09996, "0.10"},
+                              {0.00994, "0.0099"}, {0.009996, "0.010"}]].
 
 ticks_are_short_test_() ->
     [?_assertEqual(Expected, text(weft_report_words:tick(Value, Unit)))

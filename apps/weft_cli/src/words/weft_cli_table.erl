@@ -21,11 +21,13 @@ pad(Row, Widths) ->
     [string:pad(Cell, Width)
      || {Cell, Width} <- lists:zip(Row, lists:sublist(Widths, length(Row)))].
 
-%% @doc 12 B, 3.4 kB, 5.6 MB. What would be rounded to 1000.0 kB is 1.0 MB.
+%% @doc 12 B, 3.4 kB, 5.6 MB, up to TB. What would be rounded to 1000.0 kB is 1.0 MB.
 -spec bytes(non_neg_integer()) -> string().
 bytes(Bytes) when Bytes < 1000 -> lists:concat([Bytes, " B"]);
-bytes(Bytes) when Bytes < 999950 -> lists:flatten(io_lib:format("~.1f kB", [Bytes / 1.0e3]));
-bytes(Bytes) -> lists:flatten(io_lib:format("~.1f MB", [Bytes / 1.0e6])).
+bytes(Bytes) -> thousands(Bytes / 1000, ["kB", "MB", "GB", "TB"]).
+
+thousands(Value, [_ | [_ | _] = Larger]) when Value >= 999.95 -> thousands(Value / 1000, Larger);
+thousands(Value, [Unit | _]) -> lists:flatten(io_lib:format("~.1f ~s", [Value, Unit])).
 
 %% @doc A time in microseconds, as milliseconds; a dash if there is none.
 -spec milliseconds(non_neg_integer() | undefined) -> string().
