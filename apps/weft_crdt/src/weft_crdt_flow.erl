@@ -79,14 +79,14 @@ invariant(Key, Threshold, Fun) ->
         false -> {error, {bad_threshold, Threshold}}
     end.
 
-%% @doc Ends the flow that makes this, and forgets the value.
+%% @doc Ends the flow that makes this, and forgets the value. `not_running': no flows are here.
 -spec stop(Out :: key()) -> ok | {error, not_found | not_running}.
 stop(Out) ->
     case weft_crdt_flow_sup:stop_flow({flow, Out}) of
         ok ->
-            %% A store that starts again knows nothing of the value.
+            %% Without a store there is nothing to forget: one that starts again knows no results.
             try weft_driver:command(weft_crdt, {forget, Out}, infinity)
-            catch exit:_Ended -> {error, not_running}
+            catch exit:_Ended -> ok
             end;
         {error, Reason} -> {error, Reason}
     end.
