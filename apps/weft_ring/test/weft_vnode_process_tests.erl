@@ -225,17 +225,17 @@ roles() ->
 a_handoff_goes_over_its_own_channel_test() ->
     Config = #{queue_max => 100, handoff_pace_ms => 0, handoff_items => 10, channel => moves},
     {ok, Pid} = weft_vnode_process:start_link(?NAME, ?MODULE, 0, [], Config),
-    1 = erlang:trace(Pid, true, [call, set_on_spawn]),
-    1 = erlang:trace_pattern({weft, send, 3}, true, []),
-    Caller = spawn(fun() -> gen_server:call(Pid, {hand_over, {0, 1, node()}}, infinity) end),
+    Caller = spawn(fun() -> handed_over(Pid) end),
     try
+        ok = traced(Pid),
+        Caller ! go,
         receive
             {trace, _Courier, call, {weft, send, [To, {weft_vnode, receiver, Pid, _}, Channel]}} ->
                 ?assertEqual({{?NAME, node()}, moves}, {To, Channel})
         after 10000 -> error(nothing_sent)
         end
     after
-        1 = erlang:trace_pattern({weft, send, 3}, false, []),
+        _ = erlang:trace_pattern({weft, send, 3}, false, []),
         exit(Caller, kill),
         true = unlink(Pid),
         gen_server:stop(Pid)
@@ -246,9 +246,7 @@ a_handoff_goes_on_without_its_courier_test_() ->
     {timeout, 30, fun() ->
         Config = #{queue_max => 100, handoff_pace_ms => 0, handoff_items => 10, channel => moves},
         {ok, Pid} = weft_vnode_process:start_link(?NAME, ?MODULE, 0, [], Config),
-        1 = erlang:trace(Pid, true, [call, set_on_spawn]),
-        1 = erlang:trace_pattern({weft, send, 3}, true, []),
-        Caller = spawn(fun() -> gen_server:call(Pid, {hand_over, {0, 1, node()}}, infinity) end),
+        Caller = spawn(fun() -> handed_over(Pid) end),
         Carrying = fun(Before) ->
                        receive
                            {trace, Courier, call, {weft, send, [_, {_, receiver, Pid, _}, _]}}
@@ -257,16 +255,29 @@ a_handoff_goes_on_without_its_courier_test_() ->
                        end
                    end,
         try
+            ok = traced(Pid),
+            Caller ! go,
             First = Carrying(none),
             true = exit(First, kill),
             ?assert(is_pid(Carrying(First)))
         after
-            1 = erlang:trace_pattern({weft, send, 3}, false, []),
+            _ = erlang:trace_pattern({weft, send, 3}, false, []),
             exit(Caller, kill),
             true = unlink(Pid),
             gen_server:stop(Pid)
         end
     end}.
+
+%% As soon as it is traced.
+handed_over(Pid) ->
+    receive go -> gen_server:call(Pid, {hand_over, {0, 1, node()}}, infinity) end.
+
+%% A module that is not loaded has no function of which calls could be traced.
+traced(Pid) ->
+    {module, weft} = code:ensure_loaded(weft),
+    1 = erlang:trace(Pid, true, [call, set_on_spawn]),
+    1 = erlang:trace_pattern({weft, send, 3}, true, []),
+    ok.
 
 %% The next owner takes all there is.
 received(Receiver0, Sender) ->
