@@ -8,24 +8,19 @@
 %% What has to be repeated goes first. What there is to fetch is fetched also if it can not be sent.
 what_comes_first_test() ->
     ?assertEqual([{flush, flush, flush}, {send, send, fetch}, {send, send, fetch}],
-                 [{weft_session_core:first(Stream, empty()),
-                   weft_session_core:first(Stream, queued()),
-                   weft_session_core:first(Stream, told())}
-                  || Stream <- [repeating(), stream(), broken()]]).
+                 for_each(fun weft_session_core:first/2)).
 
 what_there_is_to_do_test() ->
     ?assertEqual([{true, true, true}, {false, true, true}, {false, false, true}],
-                 [{weft_session_core:is_ready(Stream, empty()),
-                   weft_session_core:is_ready(Stream, queued()),
-                   weft_session_core:is_ready(Stream, told())}
-                  || Stream <- [repeating(), stream(), broken()]]).
+                 for_each(fun weft_session_core:is_ready/2)).
 
 a_session_rests_if_nothing_waits_test() ->
     ?assertEqual([{false, false, false}, {true, false, false}, {true, false, false}],
-                 [{weft_session_core:may_rest(Stream, empty()),
-                   weft_session_core:may_rest(Stream, queued()),
-                   weft_session_core:may_rest(Stream, told())}
-                  || Stream <- [repeating(), stream(), broken()]]).
+                 for_each(fun weft_session_core:may_rest/2)).
+
+for_each(Rule) ->
+    [{Rule(Stream, empty()), Rule(Stream, queued()), Rule(Stream, told())}
+     || Stream <- [repeating(), stream(), broken()]].
 
 %% --- streams and outlets ----------------------------------------------------------------------
 

@@ -36,7 +36,12 @@ an_end_that_is_heard_ends_the_other_one_at_once_test_() ->
 
 %% No link to the target comes up by which it would be told.
 behind_a_gateway_the_ticks_end_what_was_not_heard_test_() ->
-    each_seed(fun(Seed) -> ends_by(?TICKS_MS, {lost, ?SOURCE, gateway}, Seed) end).
+    each_seed(fun(Seed) ->
+                  Case = {lost, ?SOURCE, gateway},
+                  Back = weft_sim_world:run_until(?ENDED_MS + ?AWAY_MS + 2000, world(Case, Seed)),
+                  ?assertNotEqual(none, session(?TARGET, Back)),
+                  ends_by(?TICKS_MS, Case, Seed)
+              end).
 
 each_seed(Test) ->
     [{integer_to_list(Seed), fun() -> Test(Seed) end} || Seed <- lists:seq(1, 5)].

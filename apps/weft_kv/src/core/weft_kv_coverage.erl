@@ -5,7 +5,8 @@
 %% It is as with a read of a key (`weft_kv_coordinator_core'): `r' replicas have to answer, `pr' of
 %% them as owners. One that may have forgotten some of its keys (`weft_kv_recall') says so. What it
 %% has is in the page, but the next replica is asked, too; and if there are not enough that count,
-%% there is no page, but an error. So no key is left out without a word.
+%% there is no page, but an error. So no key is left out without a word, unless an owner is away
+%% that alone still has it, and all that are there have answered (docs/guide/kv.md).
 %%
 %% Replicas are asked one after the other (`in_turn'), until there are enough, or all of them at
 %% once (`at_once'). Who is to have each write that was acknowledged, wherever `w' replicas have it,

@@ -247,7 +247,7 @@ effect({incarnation, Lane, Label}, _NowMs, #stream{incarnation = Incarnation} = 
     write(Lane, weft_wire:incarnation(Label, Incarnation), Stream);
 effect(woken, _NowMs, Stream) ->
     {Stream#stream{rest = none}, []};
-effect({counts, Event}, _NowMs, Stream) ->
+effect({for_ticker, Event}, _NowMs, Stream) ->
     {count(Event, Stream), []};
 effect({count, _Name}, _NowMs, Stream) ->
     {Stream, []};
@@ -345,12 +345,10 @@ room(#stream{core = Core}) -> weft_stream_core:room(express, Core).
 -spec window_bytes(stream()) -> pos_integer().
 window_bytes(#stream{core = Core}) -> weft_stream_core:window_bytes(Core).
 
--spec flush(NowMs :: integer(), stream()) -> {weft_core:effects(), stream()} | none.
+%% @doc Only if there is something to repeat (`weft_session_core:first/2').
+-spec flush(NowMs :: integer(), stream()) -> {weft_core:effects(), stream()}.
 flush(NowMs, #stream{core = Core} = Stream) ->
-    case weft_stream_core:to_flush(Core) of
-        true -> written(weft_stream_core:flush(1000 * NowMs, Core), Stream);
-        false -> none
-    end.
+    written(weft_stream_core:flush(1000 * NowMs, Core), Stream).
 
 %% @doc Only while there is room, but for the handshake.
 -spec push(handshake | weft_fair_queue_core:order(), iodata(), Bytes :: pos_integer(),

@@ -11,23 +11,22 @@
 -export([start/0, modules/1]).
 
 -define(CARRIER,
-        [weft_atom_cache, weft_bypass_queue, weft_circuit, weft_circuit_labels, weft_circuit_lanes,
-         weft_counters, weft_dialer, weft_dist_socket, weft_ended_sessions, weft_epmd_client,
-         weft_fair_queue_core, weft_fault_table, weft_fetch_core, weft_fragment_senders,
-         weft_frame, weft_handshake,
-         weft_handshake_core, weft_handshake_stream, weft_hello, weft_inbound_core, weft_input,
-         weft_input_core, weft_input_proc, weft_lane, weft_lane_ping, weft_lane_plan,
-         weft_lane_turns, weft_lane_watch, weft_lane_writer, weft_link, weft_link_admission,
-         weft_link_check, weft_link_cores, weft_link_demand, weft_link_dial,
-         weft_link_distribution, weft_link_handler, weft_link_lanes, weft_link_peer,
-         weft_link_rest, weft_link_state, weft_link_welcome, weft_next_hop, weft_outbound_core,
-         weft_outlet, weft_outlet_core, weft_overlay, weft_parts, weft_path_search,
-         weft_payload_fifo, weft_pending_circuits, weft_period, weft_relay, weft_sender_queues,
-         weft_session, weft_session_core, weft_session_counters, weft_session_counts,
-         weft_session_input, weft_session_memory, weft_session_socket, weft_stranger,
-         weft_strangers, weft_strangers_core, weft_stream, weft_stream_core, weft_stream_end,
-         weft_switch, weft_switch_core, weft_switch_gateway, weft_switch_state, weft_tunnel,
-         weft_view, weft_window_core, weft_wire]).
+        [weft_atom_cache, weft_bypass_queue, weft_circuit, weft_circuit_labels,
+         weft_circuit_lanes, weft_counters, weft_dialer, weft_dist_socket, weft_ended_sessions,
+         weft_epmd_client, weft_fair_queue_core, weft_fault_table, weft_fetch_core,
+         weft_fragment_senders, weft_frame, weft_handshake, weft_handshake_core,
+         weft_handshake_stream, weft_hello, weft_inbound_core, weft_input, weft_input_core,
+         weft_input_proc, weft_lane, weft_lane_ping, weft_lane_plan, weft_lane_turns,
+         weft_lane_watch, weft_lane_writer, weft_link, weft_link_admission, weft_link_check,
+         weft_link_cores, weft_link_demand, weft_link_dial, weft_link_distribution,
+         weft_link_handler, weft_link_lanes, weft_link_peer, weft_link_rest, weft_link_state,
+         weft_link_welcome, weft_next_hop, weft_outbound_core, weft_outlet, weft_outlet_core,
+         weft_overlay, weft_parts, weft_path_search, weft_payload_fifo, weft_pending_circuits,
+         weft_period, weft_relay, weft_sender_queues, weft_session, weft_session_core,
+         weft_session_counters, weft_session_counts, weft_session_input, weft_session_memory,
+         weft_session_socket, weft_stranger, weft_strangers, weft_strangers_core, weft_stream,
+         weft_stream_core, weft_stream_end, weft_switch, weft_switch_core, weft_switch_gateway,
+         weft_switch_state, weft_tunnel, weft_view, weft_window_core, weft_wire]).
 %% Modules of OTP that those, or the kernel, call for a connection.
 -define(OTP, [crypto, dist_util, string, timer, unicode_util]).
 

@@ -102,7 +102,7 @@ accept_channel(Id, Peer, Path, Channel, Partition) ->
 %% is told what its own ticks would tell it later.
 -spec timed_out(Peer :: binary()) -> [id()].
 timed_out(Peer) ->
-    weft_ended_sessions:told(Peer, ets:match_object(?MODULE, {'_', '_', '_'})).
+    weft_ended_sessions:told(Peer, ets:match_object(?MODULE, {'_', '_', Peer})).
 
 %% @doc The calling session is at rest. Ticks are written to that lane under that label, instead of
 %% by it, until it is woken, or has written more packets than these and the ticks.

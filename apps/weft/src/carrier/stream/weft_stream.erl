@@ -182,7 +182,7 @@ effect({keep_alive, IsOn}, #stream{counters = Counters} = Stream) ->
 effect(woken, Stream) ->
     ok = weft_sessions:woken(),
     Stream;
-effect({counts, Event}, #stream{counters = Counters} = Stream) ->
+effect({for_ticker, Event}, #stream{counters = Counters} = Stream) ->
     count(Event, Counters),
     Stream;
 effect({open, Link, Mode}, #stream{input = Input} = Stream) ->
@@ -275,7 +275,7 @@ room(express, #stream{core = Core}) -> weft_stream_core:room(express, Core).
 -spec window_bytes(stream()) -> pos_integer().
 window_bytes(#stream{core = Core}) -> weft_stream_core:window_bytes(Core).
 
-%% @doc For the rules of its owner.
+%% @doc What `weft_session_core' decides from.
 -spec core(stream()) -> weft_stream_core:state().
 core(#stream{core = Core}) -> Core.
 
@@ -344,7 +344,7 @@ tick_at_rest(Owner, Counters) ->
             false;
         Effects ->
             ok = weft_sessions:ticked(Owner),
-            lists:foreach(fun({counts, Event}) -> count(Event, Counters);
+            lists:foreach(fun({for_ticker, Event}) -> count(Event, Counters);
                              ({tick, Lanes, Label}) -> write_tick(Lanes, Label)
                           end, Effects),
             true

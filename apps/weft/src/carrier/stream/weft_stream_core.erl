@@ -49,7 +49,7 @@
         %% To be written, outside of the numbering. What was received is said with the first.
       | {accept, lane(), label()} | {tick, [lane()], label()} | {incarnation, lane(), label()}
         %% For what the kernel's ticker asks (`weft_session_counts'), and for counters of the node.
-      | {counts, path_in | tick_out} | {count, resumes | repairs}
+      | {for_ticker, path_in | tick_out} | {count, resumes | repairs}
         %% It is not at rest any more (`rest/2').
       | woken
       | {keep_alive, false}.
@@ -176,14 +176,14 @@ accepted(Path, _Received, NowUs, #stream{established = false} = Stream0) ->
 accepted(Path, Received, NowUs, Stream0) ->
     {Dropped, Drop} = drop_path(NowUs, Stream0),
     {Stream, On} = on_path(Path, NowUs, Dropped),
-    resume(Received, Stream, [{counts, path_in} | Drop] ++ On).
+    resume(Received, Stream, [{for_ticker, path_in} | Drop] ++ On).
 
 %% The peer reached this end by another path. It is told first what was received, so that it can
 %% repeat from there.
 reattached(Path, Received, NowUs, Stream0) ->
     {Dropped, Drop} = drop_path(NowUs, Stream0),
     {Stream, On} = on_path(Path, NowUs, Dropped),
-    resume(Received, Stream, [{counts, path_in} | Drop] ++ On ++ say_accepted(Stream)).
+    resume(Received, Stream, [{for_ticker, path_in} | Drop] ++ On ++ say_accepted(Stream)).
 
 %% @doc To tell the initiator that its open has been accepted, and what was received so far.
 -spec say_accepted(state()) -> [effect()].
@@ -379,9 +379,9 @@ acked(Sequence, NowUs, #stream{out = Out0, path = Path} = Stream) ->
 %% seems to be sent.
 -spec tick(state()) -> [effect()].
 tick(#stream{path = #path{label = Label} = Path}) -> written_tick(first(Path), Label);
-tick(_Stream) -> [{counts, tick_out}].
+tick(_Stream) -> [{for_ticker, tick_out}].
 
-written_tick(Lane, Label) -> [{counts, tick_out}, {tick, [Lane], Label}].
+written_tick(Lane, Label) -> [{for_ticker, tick_out}, {tick, [Lane], Label}].
 
 %% @doc A tick of the kernel's ticker for a stream that was at rest (`rest/2').
 -spec tick_at_rest(Written :: non_neg_integer(), rest() | none) ->
