@@ -23,7 +23,9 @@ what_is_wrong_is_said_test_() ->
                               {[{undefined, normal, ['a@h']}], "reserved"},
                               {[{no_group, ['a@h']}], "reserved"},
                               {[{g1, normal, ["a@h"]}], "no list of names"},
-                              {[{g1, normal, 'a@h'}], "no list of names"}]].
+                              {[{g1, normal, 'a@h'}], "no list of names"},
+                              {[{g1, normal, ['a@h' | 'b@h']}], "no list of names"},
+                              {[{g1, ['a@h']} | g2], "no list of groups"}]].
 
 the_groups_of_global_group_are_taken_if_there_are_no_others_test() ->
     try

@@ -517,6 +517,7 @@ bad_configurations_test() ->
                               {<<"operations">>, [{operations, []}]},
                               {<<"operations">>, [{operations, [{get, zero}]}]},
                               {<<"operations: one of them">>, [{operations, [{get, 0}]}]},
+                              {<<"operations: a list">>, [{operations, [{get, 1} | x]}]},
                               {<<"operations: a label">>,
                                [{operations, [{lists:duplicate(200, $a), 1}]}]},
                               {<<"duraton: there is no such key; duration?">>, [{duraton, 1}]},

@@ -52,7 +52,7 @@
 
 %% @doc Is it one? The error is a text that names the step.
 -spec check(term()) -> ok | {error, string()}.
-check(Schedule) when is_list(Schedule) ->
+check(Schedule) when length(Schedule) >= 0 -> % not of an improper list
     case [Step || Step <- Schedule, not is_step(Step)] of
         [] -> ok;
         [Step | _] -> {error, lists:flatten(io_lib:format("~0tp ~ts", [Step, why_not(Step)]))}
@@ -93,13 +93,16 @@ is_verb({kill, Node, Options}) -> is_atom(Node) andalso is_map(Options);
 is_verb(heal_all) -> true;
 is_verb(_) -> false.
 
-is_groups(Groups) ->
-    is_list(Groups) andalso lists:all(fun is_group/1, Groups)
-        andalso length(lists:append(Groups)) =:= length(lists:usort(lists:append(Groups))).
+is_groups(Groups) when length(Groups) >= 0 ->
+    lists:all(fun is_group/1, Groups)
+        andalso length(lists:append(Groups)) =:= length(lists:usort(lists:append(Groups)));
+is_groups(_) ->
+    false.
 
 is_pair(A, B) -> is_atom(A) andalso is_atom(B) andalso A =/= B.
 is_time(Ms) -> is_integer(Ms) andalso Ms > 0 andalso Ms =< ?FOR_MAX_MS.
-is_group(Group) -> is_list(Group) andalso lists:all(fun is_atom/1, Group).
+is_group(Group) when length(Group) >= 0 -> lists:all(fun is_atom/1, Group);
+is_group(_) -> false.
 
 -type kinds() :: #{length_ms := pos_integer(), faults := pos_integer(),
                    lasts_ms := {Min :: pos_integer(), Max :: pos_integer()},

@@ -59,6 +59,8 @@ what_is_no_schedule_test() ->
                       [{1, {partition, [[a], [a]], 5}}], [{1, {delay, a, b, 5, 1, 5}}],
                       [{1, {loss, a, b, 101, 5}}], [{1, {loss, a, a, 1, 5}}], [{1, {heal, a, a}}],
                       [{1, {cut_one_way, a, b, -1}}], [{1, {partition, none}}],
+                      [{1, heal_all} | 2], [{1, {partition, [[a] | b], 5}}],
+                      [{1, {partition, [[a | b]], 5}}],
                       [{1, {explode, a}}], [{1, {kill, a, []}}]]],
     {error, Named} = weft_chaos_schedule:check([{1, heal_all}, {2, {explode, a}}]),
     ?assertMatch({_, _}, binary:match(list_to_binary(Named), <<"explode">>)).

@@ -84,7 +84,7 @@ at_least(Min, Key, Value) ->
 
 %% --- origins ----------------------------------------------------------------------------------
 
-origins(Values) when is_list(Values) ->
+origins(Values) when length(Values) >= 0 -> % not of an improper list
     Texts = [unicode:characters_to_binary(Value) || Value <- Values, is_text(Value)],
     case length(Texts) =:= length(Values) andalso [T || T <- Texts, not is_origin(T)] of
         [] -> {ok, Texts};

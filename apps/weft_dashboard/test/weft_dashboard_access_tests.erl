@@ -43,6 +43,7 @@ a_wrong_configuration_is_told_test() ->
              {[{period_ms, 199}], "period_ms is 199: .*at least 200"},
              {[{browsers_max, 0}], "browsers_max is 0: .*at least 1"},
              {[{origins, "https://weft.example.org"}], "origins is .*a list of strings"},
+             {[{origins, ["https://weft.example.org" | x]}], "origins is .*a list of strings"},
              {[{origins, ["weft.example.org"]}], "the origin weft.example.org is none"},
              {[{origins, ["https://weft.example.org/path"]}], "is none: write it as browsers do"},
              {[{recording, ""}], "recording is .*the directory of the recording"}]],

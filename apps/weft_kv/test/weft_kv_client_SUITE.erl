@@ -209,6 +209,7 @@ bad_options(_Config) ->
             [{#{}, {bad_option, {nodes, missing, distinct_nodes}}},
              {#{nodes => []}, {bad_option, {nodes, [], distinct_nodes}}},
              {#{nodes => [a, a]}, {bad_option, {nodes, [a, a], distinct_nodes}}},
+             {#{nodes => [a | b]}, {bad_option, {nodes, [a | b], distinct_nodes}}},
              {#{nodes => [a], tries => 11}, {bad_option, {tries, 11, {from, 1, to, 10}}}},
               {#{nodes => [a], discover => no},
               {bad_option, {discover, no, {true, 'or', false}}}},

@@ -310,6 +310,8 @@ buckets_test_() ->
                     {#{n => 2}, {bad_option, {n, 2, {one_of, [1, 3, 5, 7]}}}},
                     {#{n => 5}, {bad_option, {voters, [b, a, c], {at_least, 5}}}},
                     {#{voters => [a, a, b]}, {bad_option, {voters, [a, a, b], distinct_nodes}}},
+                    {#{voters => [a, b, c | d]},
+                     {bad_option, {voters, [a, b, c | d], distinct_nodes}}},
                     {#{w => 1}, {bad_option, {w, 1, not_in_strong_buckets}}},
                     {#{siblings => true}, {bad_option, {siblings, true, not_in_strong_buckets}}},
                     {#{ttl_ms => 5}, {bad_option, {ttl_ms, 5, not_in_strong_buckets}}},

@@ -169,5 +169,6 @@ wrong_configuration_is_named_test_() ->
                 || Pair <- [{partitions, 60}, {partitions, 2048}, {n_val, 0}, {n_val, nine},
                             {dir, 7}, {handoff, me}, {sync_ms, 0}, {handoffs_max, 0},
                             {vnodes, lists}, {vnodes, [1]}, {vnodes, [lists, {lists, []}]},
+                            {vnodes, [lists | maps]},
                             {queue_max, 0}, {handoff_pace_ms, -1}, {handoff_items, 0},
                             {channel, "bulk"}]]].

@@ -34,4 +34,5 @@ is_text(Value) ->
     end.
 
 -spec is_atoms(term()) -> boolean().
-is_atoms(List) -> is_list(List) andalso lists:all(fun is_atom/1, List).
+is_atoms(List) when length(List) >= 0 -> lists:all(fun is_atom/1, List); % no improper list
+is_atoms(_) -> false.

@@ -129,7 +129,7 @@ driver(undefined) -> fail("driver: no driver is given; it is a module with new/1
 driver(Driver) when is_atom(Driver) -> Driver;
 driver(Other) -> fail("driver: a module, not ~0tp", [Other]).
 
-operations([_ | _] = Operations) ->
+operations(Operations) when length(Operations) >= 1 -> % not of an improper list
     case [Operation || {_, _, Weight} = Operation <- [operation(Given) || Given <- Operations],
                        Weight > 0] of
         [] -> fail("operations: one of them needs a weight above 0", []);

@@ -40,9 +40,8 @@ start_link(Name, Options) when is_map(Options) ->
             end
     end.
 
-is_valid(nodes, [_ | _] = Nodes) ->
-    is_list(Nodes) andalso lists:all(fun is_atom/1, Nodes)
-        andalso length(lists:usort(Nodes)) =:= length(Nodes);
+is_valid(nodes, Nodes) when length(Nodes) >= 1 -> % not of an improper list
+    lists:all(fun is_atom/1, Nodes) andalso length(lists:usort(Nodes)) =:= length(Nodes);
 is_valid(nodes, _) -> false;
 is_valid(discover, Is) -> is_boolean(Is);
 is_valid(tries, Tries) -> is_integer(Tries) andalso Tries >= 1 andalso Tries =< ?TRIES_MAX;

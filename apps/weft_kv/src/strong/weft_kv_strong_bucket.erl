@@ -49,7 +49,7 @@ enough(#{voters := Voters} = All) ->
 
 is_valid(consistency, strong) -> true;
 is_valid(n, N) -> lists:member(N, [1, 3, 5, 7]);
-is_valid(voters, [_ | _] = Voters) ->
+is_valid(voters, Voters) when length(Voters) >= 1 -> % not of an improper list
     lists:all(fun is_atom/1, Voters) andalso length(lists:usort(Voters)) =:= length(Voters);
 is_valid(voters, _) -> false;
 is_valid(dir, Dir) -> Dir =/= "" andalso io_lib:char_list(Dir);

@@ -55,8 +55,8 @@ is_valid(location, _) -> true;
 is_valid(dir, Dir) -> Dir =:= none orelse io_lib:char_list(Dir);
 is_valid(handoff, none) -> true;
 is_valid(handoff, {Module, Function}) -> is_atom(Module) andalso is_atom(Function);
-is_valid(vnodes, Vnodes) ->
-    is_list(Vnodes) andalso lists:all(fun is_vnode/1, Vnodes)
+is_valid(vnodes, Vnodes) when length(Vnodes) >= 0 -> % not of an improper list
+    lists:all(fun is_vnode/1, Vnodes)
         andalso length(Vnodes) =:= length(lists:usort([module_of(Vnode) || Vnode <- Vnodes]));
 is_valid(channel, Channel) -> is_atom(Channel);
 is_valid(handoff_pace_ms, Ms) -> is_integer(Ms) andalso Ms >= 0;

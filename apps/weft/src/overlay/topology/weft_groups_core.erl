@@ -63,7 +63,7 @@ groups(Other) ->
     {error, io_lib:format("groups is ~0tp: write a non-empty map #{GroupName => [Node, ...]}",
                           [Other])}.
 
-group(Name, [_ | _] = Nodes) ->
+group(Name, Nodes) when length(Nodes) >= 1 ->
     Where = io_lib:format("group ~0tp", [Name]),
     weft_topology_rules:first_error(
       [fun() -> weft_topology_rules:node_names(Where, Nodes) end,

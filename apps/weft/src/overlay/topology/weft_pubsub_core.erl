@@ -45,9 +45,7 @@ validate(_Self, Options) ->
        fun() -> between(message_bytes, ?MESSAGE_BYTES_MIN, ?MESSAGE_BYTES_MAX, Options) end]).
 
 brokers(#{broker := Broker}) ->
-    case is_url(Broker) orelse (is_list(Broker) andalso Broker =/= []
-                                andalso length(Broker) =< ?BROKERS_MAX
-                                andalso lists:all(fun is_url/1, Broker)) of
+    case is_url(Broker) orelse are_urls(Broker) of
         true -> ok;
         false -> {error, ["broker of topology pubsub is no URL (and no list of up to ",
                           integer_to_list(?BROKERS_MAX), ") of a message broker: " | form()]}
@@ -61,6 +59,11 @@ form() ->
 is_url("amqp://" ++ Rest) -> io_lib:printable_unicode_list(Rest);
 is_url("amqps://" ++ Rest) -> io_lib:printable_unicode_list(Rest);
 is_url(_) -> false.
+
+are_urls(Brokers) when length(Brokers) >= 1, length(Brokers) =< ?BROKERS_MAX ->
+    lists:all(fun is_url/1, Brokers);
+are_urls(_) ->
+    false.
 
 between(Key, Min, Max, Options) ->
     case Options of

@@ -56,7 +56,7 @@ nodes_of(Pairs) ->
 sorted({A, B}) ->
     {min(A, B), max(A, B)}.
 
-pairs([_ | _] = Pairs) ->
+pairs(Pairs) when length(Pairs) >= 1 ->
     weft_topology_rules:first_error([fun() -> pair(Pair) end || Pair <- Pairs]);
 pairs(Other) ->
     {error, io_lib:format("links of the static topology is ~0tp: write a non-empty list of pairs "

@@ -29,7 +29,7 @@ known_keys(Topology, Options, Known) ->
 
 %% @doc Refuses what can not be the name of a node.
 -spec node_names(Where :: iodata(), [term()]) -> verdict().
-node_names(Where, Nodes) when is_list(Nodes) ->
+node_names(Where, Nodes) when length(Nodes) >= 0 -> % not of an improper list
     first_error([fun() -> node_name(Where, Node) end || Node <- Nodes]);
 node_names(Where, Other) ->
     {error, io_lib:format("~ts: ~0tp is no list of nodes, write ['name@host', ...]",

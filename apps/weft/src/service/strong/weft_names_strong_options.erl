@@ -52,8 +52,8 @@ rules() ->
      {lease_ms, between(500, 600000), "milliseconds, from 500 to 600000, the same on all nodes"},
      {cache_ms, between(0, 600000), "milliseconds, from 0 to 600000"}].
 
-is_voters([_ | _] = Voters) ->
-    length(Voters) =< 1000 andalso lists:all(fun is_atom/1, Voters)
+is_voters(Voters) when length(Voters) >= 1, length(Voters) =< 1000 -> % not an improper list
+    lists:all(fun is_atom/1, Voters)
         andalso length(lists:usort(Voters)) =:= length(Voters);
 is_voters(_) ->
     false.
