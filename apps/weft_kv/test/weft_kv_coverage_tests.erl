@@ -15,6 +15,11 @@ no_more_are_asked_than_are_needed_test() ->
     ?assertEqual({[0], ok}, asked(in_turn, #{r => 1}, ?OWNERS, [ok, ok, ok])),
     ?assertEqual({[0, 1, 2], ok}, asked(at_once, #{}, ?OWNERS, [ok, ok, ok])).
 
+%% Who stands in has what came while it did so. The owners have more.
+owners_are_asked_first_test() ->
+    ?assertEqual({[0, 1], ok}, asked(in_turn, #{}, [{2, 2, fallback}, {0, 0, primary},
+                                                    {1, 1, primary}], [ok, ok, ok])).
+
 %% The next one is asked in its place.
 who_has_forgotten_does_not_count_test() ->
     ?assertEqual({[0, 1, 2], ok}, asked(in_turn, #{}, ?OWNERS, [incomplete, ok, ok])),
@@ -42,8 +47,8 @@ all_that_are_there_count_but_not_as_owners_test() ->
      end || How <- [in_turn, at_once]].
 
 as_many_owners_are_needed_as_a_read_needs_test() ->
-    ?assertEqual({[0, 1, 2], ok}, asked(in_turn, #{pr => 2}, [{2, 2, fallback}, {0, 0, primary},
-                                                              {1, 1, primary}], [ok, ok, ok])),
+    ?assertEqual({[0, 1, 2], ok}, asked(in_turn, #{r => 3, pr => 2}, ?WITH_ANOTHER,
+                                        [ok, ok, ok])),
     ?assertMatch({[0, 1, 2], {too_few, #{needed := #{r := 2, pr := 2}}}},
                  asked(in_turn, #{pr => 2}, ?WITH_ANOTHER, [ok, timeout, ok])).
 

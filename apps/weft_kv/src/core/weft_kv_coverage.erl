@@ -8,8 +8,8 @@
 %% there is no page, but an error. So no key is left out without a word, unless an owner is away
 %% that alone still has it, and all that are there have answered (docs/guide/kv.md).
 %%
-%% Replicas are asked one after the other (`in_turn'), until there are enough, or all of them at
-%% once (`at_once'). Who is to have each write that was acknowledged, wherever `w' replicas have it,
+%% Replicas are asked one after the other (`in_turn'), owners first, until there are enough, or all
+%% of them at once (`at_once'). Who is to have each write that was acknowledged, wherever `w' replicas have it,
 %% needs so many `owners' that they meet (`meeting/1'). As for `r', those that lack something count
 %% for that once all that are there have answered: a read finds no more then.
 %%
@@ -37,8 +37,11 @@
 %% @doc Nobody was asked yet.
 -spec new(in_turn | at_once, needed(), N :: pos_integer(), [place()]) -> state().
 new(How, Needed, N, Places) ->
+    {Owners, Others} = lists:partition(fun is_owner/1, Places),
     #coverage{how = How, n = N, needed = maps:with([r, pr, owners], Needed), places = Places,
-              left = Places}.
+              left = Owners ++ Others}.
+
+is_owner({_, _, Role}) -> Role =:= primary.
 
 %% @doc So many owners meet each write of the bucket that was acknowledged.
 -spec meeting(weft_kv_bucket:options()) -> needed().
@@ -74,7 +77,7 @@ is_enough(#coverage{needed = #{r := R, pr := PR} = Needed} = State) ->
     length(Answers) >= R andalso primaries(Owners) >= PR
         andalso primaries(Answers) >= maps:get(owners, Needed, 0).
 
-primaries(Places) -> length([owner || {_, _, primary} <- Places]).
+primaries(Places) -> length(lists:filter(fun is_owner/1, Places)).
 
 counting(#coverage{places = Places, n = N, answered = Answered, incomplete = Incomplete}) ->
     weft_kv_recall:counting([Place || {Place, _} <- Answered], Incomplete, Places, N).
