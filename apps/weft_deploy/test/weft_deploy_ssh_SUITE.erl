@@ -146,6 +146,8 @@ serve(N, Config) ->
     Dir = ?config(priv_dir, Config),
     Own = filename:join(Dir, "host" ++ integer_to_list(N)),
     sh("ip netns exec ~ts unshare -m sh -c 'mount --bind ~ts ~ts; "
+       "for f in .profile .bash_profile .bash_login .bashrc; do "
+       "if [ -e ~~/$f ]; then mount --bind /dev/null ~~/$f; fi; done; "
        "/usr/sbin/sshd -D -f ~ts/sshd_config -E ~ts/sshd.log < /dev/null > /dev/null 2>&1 & "
        "echo $! > ~ts/sshd.pid'",
        [host_name(N, Config), Own, ?config(dir, Config), Dir, Own, Own]).
