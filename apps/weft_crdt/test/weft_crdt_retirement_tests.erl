@@ -148,6 +148,7 @@ an_absent_member_is_named_test() ->
     ?assertEqual({error, {present, [a]}}, ?W:reply(a, {retire, [a]}, World)),
     ?assertEqual({error, {bad_nodes, x}}, ?W:reply(a, {retire, x}, World)),
     ?assertEqual({error, {bad_nodes, [1]}}, ?W:reply(a, {retire, [1]}, World)),
+    ?assertEqual({error, {bad_nodes, [a | b]}}, ?W:reply(a, {retire, [a | b]}, World)),
     ?assertEqual([{ok, 2}], ?W:answers({retire, [b]}, asked(a, [b], World))).
 
 %% One that only another member knows, or that is only known by what it did.

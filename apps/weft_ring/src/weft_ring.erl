@@ -21,7 +21,7 @@ create() -> weft_ring_server:command(create).
 %% @doc Asks a node of a ring to take this one in. It is `joining' then, until a plan that takes it
 %% in is committed.
 -spec join(node()) -> ok | {error, has_ring | not_running | {not_written, term()}}.
-join(Via) -> weft_ring_server:command({join, Via}).
+join(Via) when is_atom(Via) -> weft_ring_server:command({join, Via}).
 
 %% @doc Puts a change on the list of this node: `join' of one that is joining, `leave' of a member,
 %% or `remove' of one that does not come back. Nothing happens before `commit/1'.

@@ -40,7 +40,7 @@ start_link() ->
 %% it may resume. A stream has one end here: a second one would not know what the first received.
 -spec add(id(), weft_wire:stream_kind(), Session :: pid(), Input :: pid(), Peer :: binary()) ->
           ok | {error, taken}.
-add(Id, Kind, Session, Input, Peer) ->
+add(Id, Kind, Session, Input, Peer) when is_pid(Session), is_pid(Input) ->
     case ets:insert_new(?MODULE, {Id, Session, Input, Peer, Kind}) of
         true ->
             weft_counters:add(sessions_started),

@@ -46,7 +46,7 @@ start_link() ->
 %% @doc The link process of a peer; started (but not dialled) if there is none. `not_running' for a
 %% moment while the carrier, or this process, is started again.
 -spec ensure(key()) -> {ok, pid()} | {error, not_running}.
-ensure(Key) ->
+ensure(Key) when is_atom(Key); element(1, Key) =:= anonymous ->
     case living(Key) of
         {ok, Pid} -> {ok, Pid};
         _EndedOrNone -> asked({ensure, Key})
@@ -145,13 +145,14 @@ info() ->
 %% of that name too, {weft_link, down, Node, Reason}, and {weft_link, message, Node, Message};
 %% first an `up' for every such link that there is. Waits a while for links to be running.
 -spec subscribe(core(), pid()) -> ok | {error, not_running}.
-subscribe(Core, Pid) -> asked_again({subscribe, Core, Pid}, ?TIMES).
+subscribe(Core, Pid) when is_atom(Core), is_pid(Pid) ->
+    asked_again({subscribe, Core, Pid}, ?TIMES).
 
 %% @doc Makes a core the one that admits neighbours, or none. From now on other cores use a link
 %% only while the admitting core accepts the node at its other end as a neighbour (`agree/2'); with
 %% `none' all use all links. Links that are up stay in use until the admitting core says otherwise.
 -spec admitting(core() | none) -> ok | {error, not_running}.
-admitting(Admitting) -> asked_again({admitting, Admitting}, ?TIMES).
+admitting(Admitting) when is_atom(Admitting) -> asked_again({admitting, Admitting}, ?TIMES).
 
 %% @doc The admitting core accepts Node as a neighbour from now on, until the link goes down; or no
 %% longer does.
@@ -184,7 +185,7 @@ sent(_) -> ok.
 %% not wait. A failed attempt is reported to subscribers as `down'. If no link process could be
 %% started, only the caller is told.
 -spec connect(node()) -> ok.
-connect(Node) ->
+connect(Node) when is_atom(Node) ->
     case ensure(Node) of
         {ok, Pid} ->
             weft_link:want(Pid, true);

@@ -75,7 +75,8 @@ subscribe(Scope) -> subscribe(Scope, self()).
 %% @doc The same for another process of this node. It is subscribed once, however often this is
 %% called, until it ends or unsubscribes.
 -spec subscribe(scope(), pid()) -> ok | {error, not_running}.
-subscribe(Scope, Pid) when node(Pid) =:= node() -> weft_broadcast_inbox:subscribe(Scope, Pid).
+subscribe(Scope, Pid) when is_pid(Pid), node(Pid) =:= node() ->
+    weft_broadcast_inbox:subscribe(Scope, Pid).
 
 %% @doc The calling process gets no more messages of the scope, except those in its mailbox.
 -spec unsubscribe(scope()) -> ok.

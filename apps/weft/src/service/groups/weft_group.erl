@@ -30,17 +30,17 @@
 %% `{name_in_use, Members}', `no_nodes', `{not_a_node, Term}', `self_not_in_list',
 %% `too_many_groups', `too_many_members', `busy', `not_running'.
 -spec create(name(), [node()]) -> result().
-create(Name, Nodes) when is_list(Nodes) -> command({create, Name, Nodes}).
+create(Name, Nodes) when length(Nodes) >= 0 -> command({create, Name, Nodes}).
 
 %% @doc Adds nodes to a group of this node; those that are in it already stay. Errors:
 %% `unknown_group', `not_a_member', `no_nodes', `{not_a_node, Term}', `too_many_members'.
 -spec add(name(), [node()]) -> result().
-add(Name, Nodes) when is_list(Nodes) -> command({add, Name, Nodes}).
+add(Name, Nodes) when length(Nodes) >= 0 -> command({add, Name, Nodes}).
 
 %% @doc Takes nodes out of a group of this node. Errors: those of add/2, `cannot_remove_self' (see
 %% leave/1), `{not_members, Nodes}'.
 -spec remove(name(), [node()]) -> result().
-remove(Name, Nodes) when is_list(Nodes) -> command({remove, Name, Nodes}).
+remove(Name, Nodes) when length(Nodes) >= 0 -> command({remove, Name, Nodes}).
 
 %% @doc Takes this node out of a group. A group without members does not exist any more. Errors:
 %% `unknown_group', `not_a_member'.
@@ -60,8 +60,12 @@ direct_name(Node) -> {direct, min(node(), Node), max(node(), Node)}.
 
 %% @doc Groups of a configuration, the same on every node. They are used unless a group was changed
 %% since.
--spec configure(#{name() => [node()]}) -> ok | {error, not_running}.
-configure(Groups) when is_map(Groups) -> command({configure, Groups}).
+-spec configure(#{name() => [node()]}) -> ok | {error, not_running | {not_nodes, term()}}.
+configure(Groups) when is_map(Groups) ->
+    case [Nodes || {_, Nodes} <- maps:to_list(Groups), not weft_value:is_atoms(Nodes)] of
+        [] -> command({configure, Groups});
+        [Wrong | _] -> {error, {not_nodes, Wrong}}
+    end.
 
 command(Command) ->
     case whereis(weft_groups) of

@@ -1,0 +1,59 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Calls the exported functions of modules with arguments that they are not made for, each kind
+%% at each place. That a caller fails is as it should be; a process that it talks to has to stay.
+-module(weft_odd_arguments).
+
+-export([calls/1]).
+
+%% For those calls of a function that have not ended by then.
+-define(CALL_MS, 300).
+%% They end what is started, on purpose.
+-define(NOT, [start_link, stop, leave, init, code_change, terminate, config_change]).
+%% How far apart in the list the arguments of one call are.
+-define(STRIDES, [1, 7, 11]).
+
+arguments() ->
+    [atom, node(), 'a@nowhere', nonode@nohost, undefined, all, infinity, [a | b], [], "text",
+     [node()], [node() | a], [{a, 1}], [{a, 1} | b], <<"key">>, <<1:3>>, {}, {a, b}, {via, a, b},
+     {[a | b], c}, {add, [a | b]}, #{}, #{a => [b | c]}, #{[a | b] => c}, #{timeout_ms => -1},
+     -1, 0, 1, 1.5, 1 bsl 70, self(), make_ref(), fun() -> ok end, fun(_) -> ok end,
+     fun erlang:'+'/2].
+
+%% @doc The registered processes that were ended by such calls, with the modules of which it was.
+-spec calls([module()]) -> [{module(), [Name :: atom()]}].
+calls(Modules) ->
+    [{Module, Ended} || Module <- Modules, Ended <- [ended_by(Module)], Ended =/= []].
+
+ended_by(Module) ->
+    Before = [{Name, whereis(Name)} || Name <- registered()],
+    [ok = called(Module, Function, Arity)
+     || {Function, Arity} <- exported(Module), Arity >= 1, not lists:member(Function, ?NOT)],
+    [Name || {Name, Pid} <- Before, whereis(Name) =/= Pid].
+
+%% In the source: for tests all is exported.
+exported(Module) ->
+    {ok, {Module, [{abstract_code, {_, Forms}}]}} =
+        beam_lib:chunks(code:which(Module), [abstract_code]),
+    lists:append([Functions || {attribute, _, export, Functions} <- Forms]).
+
+called(Module, Function, Arity) ->
+    Calls = [spawn_monitor(fun() ->
+                               _ = apply(Module, Function, lists:sublist(Odd, Arity)),
+                               exit(normal)
+                           end) || Odd <- lines()],
+    Deadline = erlang:monotonic_time(millisecond) + ?CALL_MS,
+    [ok = ended(Call, max(0, Deadline - erlang:monotonic_time(millisecond))) || Call <- Calls],
+    ok.
+
+lines() ->
+    Odd = arguments(),
+    Count = length(Odd),
+    [[lists:nth(1 + (First + Place * Stride) rem Count, Odd) || Place <- lists:seq(0, 7)]
+     || Stride <- ?STRIDES, First <- lists:seq(0, Count - 1)].
+
+ended({Pid, Ref}, WaitMs) ->
+    receive {'DOWN', Ref, process, Pid, _} -> ok
+    after WaitMs ->
+        exit(Pid, kill),
+        receive {'DOWN', Ref, process, Pid, _} -> ok end
+    end.
