@@ -12,13 +12,14 @@
 -import(weft_test_nodes, [name/1, node_name/1, call/4, until/1]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([strays_are_logged_and_answered/1, bad_channels_do_not_end_the_node/1,
+-export([strays_are_logged_and_answered/1, strays_of_any_form_end_nothing/1,
+         bad_channels_do_not_end_the_node/1,
          helpers_start_again_alone/1, registry_finds_the_links_again/1,
          links_are_children_and_end_alone/1, writer_takes_its_lane_with_it/1,
          keeper_is_killed_unnoticed/1, carrier_starts_again/1,
          application_of_a_gateway_stops_and_starts/1, network_of_a_gateway_stops_and_starts/1,
          host_link_is_watched_on_a_detour/1, link_does_not_wait_for_supervisors/1]).
--export([registered_of_weft/0, stray/1]).
+-export([registered_of_weft/0, stray/1, strays/2]).
 
 -define(TRAFFIC, weft_resume_traffic).
 %% Half of the time after which a session without a path ends.
@@ -29,8 +30,8 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [strays_are_logged_and_answered, bad_channels_do_not_end_the_node, helpers_start_again_alone,
-     registry_finds_the_links_again, links_are_children_and_end_alone,
+    [strays_are_logged_and_answered, strays_of_any_form_end_nothing,
+     bad_channels_do_not_end_the_node, helpers_start_again_alone, registry_finds_the_links_again, links_are_children_and_end_alone,
      writer_takes_its_lane_with_it, keeper_is_killed_unnoticed, carrier_starts_again,
      application_of_a_gateway_stops_and_starts, network_of_a_gateway_stops_and_starts,
      host_link_is_watched_on_a_detour, link_does_not_wait_for_supervisors].
@@ -84,6 +85,28 @@ stray(Name) ->
              catch exit:Reason -> {exit, Reason}
              end,
     {lists:reverse(lists:sort([Kind || {P, Kind} <- weft_stray_log:taken(), P =:= Pid])), Answer}.
+
+%% Such as come late, or of what the process did not ask.
+strays_of_any_form_end_nothing(Config) ->
+    {A, _, _} = row(Config),
+    Names = call(A, ?MODULE, registered_of_weft, []),
+    Ref = make_ref(),
+    [?assertEqual({Stray, []}, {Stray, call(A, ?MODULE, strays, [Stray, Names])})
+     || Stray <- [{'DOWN', Ref, process, self(), noproc},
+                  {'DOWN', Ref, process, {name, 'a@nowhere'}, noconnection},
+                  {'EXIT', self(), normal}, {'EXIT', self(), reason}, {Ref, late},
+                  {timeout, Ref, late}, timeout, {nodeup, 'a@nowhere'}, {nodedown, 'a@nowhere'},
+                  {nodeup, 'a@nowhere', #{}}, {nodedown, 'a@nowhere', #{}}, {ssl_closed, none},
+                  {tcp, none, <<>>}, {'ETS-TRANSFER', none, self(), none}, look, check, tick,
+                  retry, attempt, {weft_link, message, 'a@nowhere', odd}, {timer, odd}]].
+
+%% @private Runs on the node: the processes that a message has ended.
+-spec strays(term(), [atom()]) -> [atom()].
+strays(Stray, Names) ->
+    Pids = [{Name, whereis(Name)} || Name <- Names],
+    [Name ! Stray || Name <- Names],
+    [_ = stray(Name) || Name <- Names],
+    [Name || {Name, Pid} <- Pids, whereis(Name) =/= Pid].
 
 bad_channels_do_not_end_the_node(Config) ->
     {A, _, B} = row(Config),

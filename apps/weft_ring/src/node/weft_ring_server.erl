@@ -111,7 +111,8 @@ handle_info(settle, #server{settling = none} = Server) ->
     {noreply, Server#server{settling = spawn_monitor(?MODULE, settle, [])}};
 handle_info({'DOWN', Ref, process, Pid, Reason}, #server{settling = {Pid, Ref}} = Server) ->
     {noreply, looked(Reason, Server#server{settling = none})};
-handle_info({'DOWN', Ref, process, Pid, Reason}, #server{transfers = Transfers} = Server) ->
+handle_info({'DOWN', Ref, process, Pid, Reason}, #server{transfers = Transfers} = Server)
+  when is_pid(Pid) ->
     case maps:take(Ref, Transfers) of
         {{Pid, Transfer}, Left} ->
             {noreply, ended(Reason, Transfer, Server#server{transfers = Left})};

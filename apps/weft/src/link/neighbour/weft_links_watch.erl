@@ -13,7 +13,7 @@
 
 -define(LOOK_MS, 50).
 
--record(watch, {owner :: reference() | none}).
+-record(watch, {owner :: reference() | none | ended}).
 
 %% @doc The first child of a supervisor with the strategy `rest_for_one', registered as Name.
 -spec child_spec(Name :: atom()) -> supervisor:child_spec().
@@ -43,8 +43,8 @@ handle_cast(Request, Watch) ->
 %% @private
 -spec handle_info(term(), #watch{}) -> {noreply, #watch{}} | {stop, {shutdown, term()}, #watch{}}.
 handle_info({'DOWN', Ref, process, _, _}, #watch{owner = Ref} = Watch) ->
-    look(Watch);
-handle_info(look, Watch) ->
+    look(Watch#watch{owner = ended});
+handle_info(look, #watch{owner = ended} = Watch) ->
     look(Watch);
 handle_info(Message, Watch) ->
     ok = weft_stray:message(Message),

@@ -99,7 +99,8 @@ handle_info({weft_notice, _, {missed, From, Ranges}}, Inbox) ->
     {noreply, missed(From, lists:sum([Last - First + 1 || {First, Last} <- Ranges]), Inbox)};
 handle_info(look, Inbox) ->
     {noreply, look(Inbox#inbox{is_looking = false})};
-handle_info({'DOWN', _Ref, process, Pid, _Reason}, #inbox{subscribers = Subscribers} = Inbox) ->
+handle_info({'DOWN', _Ref, process, Pid, _Reason}, #inbox{subscribers = Subscribers} = Inbox)
+  when is_map_key(Pid, Subscribers) ->
     #{Pid := #subscriber{scopes = Scopes}} = Subscribers,
     true = ets:match_delete(?MODULE, {{'_', Pid}}),
     {noreply, lists:foldl(fun(Scope, I) -> remove(Scope, Pid, I) end, Inbox, maps:keys(Scopes))};

@@ -126,7 +126,8 @@ handle_info(attempt, #late{replicas = Replicas, options = Options} = Late0) ->
                        Late0, maps:keys(Replicas)),
     _ = Late#late.replicas =/= #{} andalso pause(Late),
     {noreply, Late};
-handle_info({'DOWN', Monitor, process, _Pid, Reason}, #late{tellers = Tellers} = Late) ->
+handle_info({'DOWN', Monitor, process, _Pid, Reason}, #late{tellers = Tellers} = Late)
+  when is_map_key(Monitor, Tellers) ->
     {Replica, Rest} = maps:take(Monitor, Tellers),
     Told = case Reason of {told, Count} -> Count; _ -> 0 end,
     {noreply, told(Replica, Told, Late#late{tellers = Rest})};
