@@ -94,7 +94,7 @@ check(provider, local) -> {ok, local};
 check(provider, {ssh, #{keys := Keys} = Options}) ->
     User = maps:get(user, Options, ""),
     Port = maps:get(port, Options, 22),
-    case is_text(Keys) andalso is_list(User) andalso is_port_number(Port)
+    case is_text(Keys) andalso (User =:= "" orelse is_text(User)) andalso is_port_number(Port)
         andalso maps:keys(Options) -- [keys, user, port] =:= [] of
         true -> {ok, {ssh, #{keys => Keys, user => User, port => Port}}};
         false -> error
@@ -192,7 +192,8 @@ family_keys() ->
 
 is_family_value(count, Count) -> is_integer(Count) andalso Count >= 0 andalso Count =< ?NODES_MAX;
 is_family_value(hosts, all) -> true;
-is_family_value(hosts, Hosts) -> is_list_of(fun is_list/1, Hosts) andalso Hosts =/= [];
+is_family_value(hosts, Hosts) ->
+    is_list_of(fun io_lib:printable_unicode_list/1, Hosts) andalso Hosts =/= [];
 is_family_value(release, none) -> true;
 is_family_value(release, File) -> is_list(File) andalso is_text(File);
 is_family_value(paths, Dirs) -> is_list_of(fun(D) -> is_list(D) andalso is_text(D) end, Dirs);
@@ -220,7 +221,8 @@ is_family_value(health, none) -> true;
 is_family_value(health, {M, F, A}) -> is_atom(M) andalso is_atom(F) andalso is_list(A);
 is_family_value(health, _) -> false.
 
-is_list_of(Is, List) -> is_list(List) andalso lists:all(Is, List).
+is_list_of(Is, List) when length(List) >= 0 -> lists:all(Is, List);
+is_list_of(_, _) -> false. % an improper list, too
 
 %% --- what has to fit together -------------------------------------------------------------------
 

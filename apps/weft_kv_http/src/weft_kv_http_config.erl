@@ -49,12 +49,13 @@ key(ip, Value) ->
     weft_http_address:ip("ip", Value);
 key(token, Value) ->
     weft_http_token:parse(Value);
-key(hosts, Hosts) ->
-    case is_list(Hosts) andalso [H || H <- Hosts, not is_host(H)] of
-        [] -> {ok, [list_to_binary(string:lowercase(Host)) || Host <- Hosts]};
-        _ -> {error, text("hosts is ~0tp: make it a list of names as strings, without ports",
-                          [Hosts])}
+key(hosts, Hosts) when length(Hosts) >= 0 -> % not an improper list
+    case lists:all(fun is_host/1, Hosts) of
+        true -> {ok, [list_to_binary(string:lowercase(Host)) || Host <- Hosts]};
+        false -> no_hosts(Hosts)
     end;
+key(hosts, Hosts) ->
+    no_hosts(Hosts);
 key(Key, Value) when Key =:= connections_max; Key =:= body_ms ->
     case is_integer(Value) andalso Value >= 1 of
         true -> {ok, Value};
@@ -63,6 +64,9 @@ key(Key, Value) when Key =:= connections_max; Key =:= body_ms ->
 key(Key, _Value) ->
     {error, text("the key ~0tp is unknown: remove it; there are ~ts",
                  [Key, lists:join(", ", [atom_to_list(K) || K <- maps:keys(?DEFAULTS)])])}.
+
+no_hosts(Hosts) ->
+    {error, text("hosts is ~0tp: make it a list of names as strings, without ports", [Hosts])}.
 
 is_host(Host) ->
     io_lib:printable_latin1_list(Host)

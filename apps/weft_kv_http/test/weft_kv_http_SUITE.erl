@@ -302,6 +302,7 @@ wrong_configurations_are_refused(_Config) ->
      || {Env, Said} <- [{[{port, 70000}], "port is 70000: make it"},
                         {[{ip, {0, 0, 0, 0}}], "0.0.0.0 without a token"},
                         {[{token, "short"}], "too short"}, {[{hosts, ["a b"]}], "list of names"},
+                        {[{hosts, ["a" | b]}], "list of names"},
                         {[{body_ms, 0}], "at least 1"}, {[{prt, 1}], "prt is unknown"}]].
 
 stopped_store(Config) ->

@@ -185,7 +185,7 @@ is_url(_Url) ->
 is_path(Dir) when is_binary(Dir) -> Dir =/= <<>>;
 is_path(Dir) -> Dir =/= "" andalso io_lib:char_list(Dir).
 
-is_hosts(Hosts) when is_list(Hosts) ->
+is_hosts(Hosts) when length(Hosts) >= 0 -> % not an improper list
     lists:all(fun(Host) -> Host =/= "" andalso io_lib:char_list(Host)
                                andalso not lists:member($:, Host)
               end, Hosts);

@@ -32,6 +32,7 @@ what_is_wrong_is_explained_test_() ->
              {[{http, #{prot => 1}}], "http has the unknown key prot: remove it; there are host"},
              {[{http, #{port => 65536}}], "the port of http is 65536: make it an integer from 0"},
              {[{http, #{ip => "localhost"}}], "the ip of http is \"localhost\": make it an addr"},
+             {[{http, #{hosts => ["h1" | h2]}}], "hosts of http is .*: make it a list of names"},
              {[{http, #{hosts => "h1"}}], "hosts of http is \"h1\": make it a list of names"},
              {[{http, #{hosts => ["h1:80"]}}], "hosts of http is ..h1:80..: make it a list"},
              {[{http, #{ip => {1, 2}}}], "the ip of http is .1,2.: make it an address"},
