@@ -88,10 +88,16 @@ nodes_that_do_not_start(Config) ->
          ?assertEqual([], rows(Dir, Command ++ ".csv"))
      end || [Command | More] <- usual([["names"], ["locks"], ["groups", "--groups", "3"]])].
 
-%% As with Ctrl-C, by the script: the load ends, and its files are those of a shorter one.
+%% As with Ctrl-C, by the script: the load ends, and its files are those of a shorter one. That some
+%% operations failed does not change the status.
 load_interrupted(Config) ->
     Dir = dir(Config, "load_interrupted"),
-    {Status, Output} = interrupted(["load", load(Config), "--out", Dir], Config,
+    File = driver("every_second", "run(_, _, _, Id) ->\n"
+                                  "    case put(fails, get(fails) =/= true) of\n"
+                                  "        true -> {error, odd, Id};\n"
+                                  "        _ -> {ok, Id}\n"
+                                  "    end.\n", "{rate, 100}", dir(Config, "every_second")),
+    {Status, Output} = interrupted(["load", File, "--out", Dir], Config,
                                    fun() -> texts(Dir, "series.csv") =/= [] end, 1),
     ?assertEqual(130, Status),
     ?assertMatch({match, _}, re:run(Output, "interrupted; what is under way is ended")),
@@ -151,21 +157,18 @@ script_killed(Config) ->
 
 %% The configuration of a load whose second worker hangs.
 hanging(Dir) ->
-    File = filename:join(Dir, "hangs.config"),
-    ok = file:write_file(filename:join(Dir, "hangs.erl"),
-                         "-module(hangs). -export([new/1, run/4]).\n"
-                         "new(Id) -> {ok, Id}.\n"
-                         "run(_, _, _, 1 = Id) -> {ok, Id};\n"
-                         "run(_, _, _, _) -> receive never -> ok end.\n"),
-    ok = file:write_file(File, io_lib:format("{driver, hangs}. {source_dir, ~p}. {mode, max}.\n"
-                                             "{operations, [{get, 1}]}. {concurrent, 2}.\n"
-                                             "{report_interval, 1}.\n", [Dir])),
-    File.
+    driver("hangs", "run(_, _, _, 1 = Id) -> {ok, Id};\n"
+                    "run(_, _, _, _) -> receive never -> ok end.\n", "max", Dir).
 
-load(Config) ->
-    File = filename:join(dir(Config, "load"), "get.config"),
-    ok = file:write_file(File, "{driver, weft_load_driver_ets}. {operations, [{get, 1}]}.\n"
-                               "{mode, {rate, 100}}. {concurrent, 2}. {duration, 5}.\n"),
+%% The configuration of a load with a driver of its own.
+driver(Name, Run, Mode, Dir) ->
+    File = filename:join(Dir, Name ++ ".config"),
+    ok = file:write_file(filename:join(Dir, Name ++ ".erl"),
+                         ["-module(", Name, "). -export([new/1, run/4]).\n",
+                          "new(Id) -> {ok, Id}.\n", Run]),
+    ok = file:write_file(File, io_lib:format("{driver, ~ts}. {source_dir, ~p}. {mode, ~ts}.\n"
+                                             "{operations, [{get, 1}]}. {concurrent, 2}.\n"
+                                             "{report_interval, 1}.\n", [Name, Dir, Mode])),
     File.
 
 %% The script, interrupted so many times once this is true.

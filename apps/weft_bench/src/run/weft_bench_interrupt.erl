@@ -81,7 +81,8 @@ interrupted(Command, #{gently := Pid} = Told) ->
     say("~ninterrupted; what is under way is ended. Interrupt again to end at once.", []),
     Pid ! ?MODULE,
     case wait(Command, maps:remove(gently, Told)) of
-        0 -> ?INTERRUPTED;
+        %% 1: not all of it was well, such as operations that were due now.
+        Status when Status =< 1 -> ?INTERRUPTED;
         Status -> Status
     end;
 interrupted({Pid, Monitor}, Told) ->
