@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Whatever is written as a value of the configuration, there is a verdict on it: it is correct,
-%% or a text says what is wrong. A check that crashes would stop the node without that text.
+%% @doc Whatever is written as a value of the configuration, there is a verdict on it: it is
+%% correct, or a text says what is wrong. A check that crashes would stop the node without that
+%% text.
 -module(weft_strange_values_tests).
 
 -include_lib("eunit/include/eunit.hrl").

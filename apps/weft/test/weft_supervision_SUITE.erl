@@ -31,7 +31,8 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     [strays_are_logged_and_answered, strays_of_any_form_end_nothing,
-     bad_channels_do_not_end_the_node, helpers_start_again_alone, registry_finds_the_links_again, links_are_children_and_end_alone,
+     bad_channels_do_not_end_the_node, helpers_start_again_alone,
+     registry_finds_the_links_again, links_are_children_and_end_alone,
      writer_takes_its_lane_with_it, keeper_is_killed_unnoticed, carrier_starts_again,
      application_of_a_gateway_stops_and_starts, network_of_a_gateway_stops_and_starts,
      host_link_is_watched_on_a_detour, link_does_not_wait_for_supervisors].

@@ -9,9 +9,9 @@
 %% that alone still has it, and all that are there have answered (docs/guide/kv.md).
 %%
 %% Replicas are asked one after the other (`in_turn'), owners first, until there are enough, or all
-%% of them at once (`at_once'). Who is to have each write that was acknowledged, wherever `w' replicas have it,
-%% needs so many `owners' that they meet (`meeting/1'). As for `r', those that lack something count
-%% for that once all that are there have answered: a read finds no more then.
+%% of them at once (`at_once'). Who is to have each write that was acknowledged, wherever `w'
+%% replicas have it, needs so many `owners' that they meet (`meeting/1'). As for `r', those that
+%% lack something count for that once all that are there have answered: a read finds no more then.
 %%
 %% Not here: who asks them (`weft_kv_fold').
 -module(weft_kv_coverage).
