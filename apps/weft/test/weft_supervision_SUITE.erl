@@ -90,6 +90,7 @@ stray(Name) ->
 %% Such as come late, or of what the process did not ask.
 strays_of_any_form_end_nothing(Config) ->
     {A, _, _} = row(Config),
+    ok = call(A, weft_stray_log, start, []),
     Names = call(A, ?MODULE, registered_of_weft, []),
     Ref = make_ref(),
     [?assertEqual({Stray, []}, {Stray, call(A, ?MODULE, strays, [Stray, Names])})

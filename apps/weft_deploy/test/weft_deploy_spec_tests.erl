@@ -44,10 +44,6 @@ each_error_names_what_is_wrong_and_what_could_stand_there_test_() ->
          {[{family, db, #{release => "r.tar.gz", paths => ["p"]}} | small()], "leave one"},
          {[{family, db, #{flags => ["-setcookie", "x"]}} | small()], "flags is"},
          {[{family, db, #{flags => ["-name\n"]}} | small()], "flags is"},
-         {[{family, db, #{flags => ["+S" | "1"]}} | small()], "flags is"},
-         {[{provider, {ssh, #{keys => "keys", user => [a]}}} | small()], "provider is"},
-         {[{family, db, #{groups => [a | b]}} | small()], "groups is"},
-         {[{family, db, #{hosts => [[a | b]]}} | small()], "hosts is"},
          {[{family, db, #{version => "../up"}} | small()], "version is"},
          {[{family, a, #{version => "b-1"}}, {family, 'a-b', #{version => "1"}} | small()],
           "families a and a-b: with these versions the releases of both are named a-b-1"},
@@ -57,10 +53,20 @@ each_error_names_what_is_wrong_and_what_could_stand_there_test_() ->
          {[{topology, full_mesh}, {family, db, #{groups => [a]}} | small()], "write {topology, g"},
          {[{topology, {nothing, 1}} | small()], "topology is"},
          {[{carrier, stock}, {topology, full_mesh} | small()], "carrier stock has no topology"}],
-    [{Part, ?_test(begin
-                       {error, Text} = weft_deploy_spec:new(Terms),
-                       ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Part)})
-                   end)} || {Terms, Part} <- Wrong].
+    [told(Terms, Part) || {Terms, Part} <- Wrong].
+
+told(Terms, Part) ->
+    {Part, ?_test(begin
+                      {error, Text} = weft_deploy_spec:new(Terms),
+                      ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, Part)})
+                  end)}.
+
+what_is_no_list_or_no_text_is_wrong_test_() ->
+    [told([Term | small()], Part)
+     || {Term, Part} <- [{{family, db, #{flags => ["+S" | "1"]}}, "flags is"},
+                         {{family, db, #{groups => [a | b]}}, "groups is"},
+                         {{family, db, #{hosts => [[a | b]]}}, "hosts is"},
+                         {{provider, {ssh, #{keys => "keys", user => [a]}}}, "provider is"}]].
 
 a_scaled_number_holds_until_the_file_changes_test() ->
     {ok, Spec} = weft_deploy_spec:new([{name, shop}, {family, web, #{count => 3}}]),

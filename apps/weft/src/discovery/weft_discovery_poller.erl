@@ -109,7 +109,8 @@ handle_info({too_late, Ref}, #poller{asking = Asking} = State) ->
             #{} -> over
         end,
     {noreply, State};
-handle_info({'DOWN', Ref, process, _Pid, Reason}, #poller{asking = Asking0} = State) ->
+handle_info({'DOWN', Ref, process, _Pid, Reason}, #poller{asking = Asking0} = State)
+  when is_map_key(Ref, Asking0) ->
     {{_, Source}, Asking} = maps:take(Ref, Asking0),
     {noreply, answered(Source, Reason, State#poller{asking = Asking})};
 handle_info(Message, State) ->
