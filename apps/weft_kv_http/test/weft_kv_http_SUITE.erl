@@ -12,6 +12,8 @@
          mistakes_have_answers/1, hostile_requests_are_refused/1, token_is_needed/1, limits_hold/1,
          one_too_many_is_told/1, wrong_configurations_are_refused/1, stopped_store/1]).
 
+-define(BODY_MS, 1500).
+
 suite() -> [{timetrap, {minutes, 2}}].
 
 %% The last one stops the store.
@@ -35,10 +37,13 @@ init_per_suite(Config0) ->
              {weft_kv, buckets, #{carts => #{n => 1},
                                   pages => #{n => 1, siblings => false, evict => true,
                                              value_max => 1000}}},
-             {weft_kv_http, port, 0}, {weft_kv_http, body_ms, 1500}]],
+             {weft_kv_http, port, 0}, {weft_kv_http, body_ms, ?BODY_MS}]],
     {ok, _} = call(Ref, application, ensure_all_started, [weft_kv_http]),
     ok = call(Ref, weft_ring, create, []),
-    [{ref, Ref}, {port, call(Ref, weft_kv_http_listener, port, [])} | Config].
+    Port = call(Ref, weft_kv_http_listener, port, []),
+    %% Cases start the listener again.
+    ok = call(Ref, application, set_env, [weft_kv_http, port, Port]),
+    [{ref, Ref}, {port, Port} | Config].
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
@@ -275,6 +280,8 @@ limits_hold(Config) ->
 %% because their clients are gone.
 one_too_many_is_told(Config) ->
     Ref = ?config(ref, Config),
+    %% Long enough to be seen on a busy machine.
+    ok = call(Ref, application, set_env, [weft_kv_http, body_ms, 5000]),
     ok = restarted(Ref, {connections_max, 2}),
     Path = "/buckets/pages/keys/k",
     Slow = fun() ->
@@ -293,6 +300,7 @@ one_too_many_is_told(Config) ->
                       weft_test_nodes:until(fun() -> element(1, Answer()) =:= 404 end),
                       [ok = gen_tcp:close(Socket) || Socket <- Sockets, not IsClosed]
                   end, [true, false]),
+    ok = call(Ref, application, set_env, [weft_kv_http, body_ms, ?BODY_MS]),
     ok = restarted(Ref, {connections_max, 256}).
 
 wrong_configurations_are_refused(_Config) ->
