@@ -3,7 +3,7 @@
 %% at each place. That a caller fails is as it should be; a process that it talks to has to stay.
 -module(weft_odd_arguments).
 
--export([calls/1]).
+-export([calls/1, calls/2]).
 
 %% For those calls of a function that have not ended by then.
 -define(CALL_MS, 300).
@@ -19,15 +19,19 @@ arguments() ->
      -1, 0, 1, 1.5, 1 bsl 70, self(), make_ref(), fun() -> ok end, fun(_) -> ok end,
      fun erlang:'+'/2].
 
-%% @doc The registered processes that were ended by such calls, with the modules of which it was.
+%% @doc The registered processes that were ended by such calls, with the modules whose it was.
 -spec calls([module()]) -> [{module(), [Name :: atom()]}].
-calls(Modules) ->
-    [{Module, Ended} || Module <- Modules, Ended <- [ended_by(Module)], Ended =/= []].
+calls(Modules) -> calls(Modules, []).
 
-ended_by(Module) ->
+%% @doc The same without these functions.
+-spec calls([module()], Not :: [atom()]) -> [{module(), [Name :: atom()]}].
+calls(Modules, Not) ->
+    [{Module, Ended} || Module <- Modules, Ended <- [ended_by(Module, Not ++ ?NOT)], Ended =/= []].
+
+ended_by(Module, Not) ->
     Before = [{Name, whereis(Name)} || Name <- registered()],
     [ok = called(Module, Function, Arity)
-     || {Function, Arity} <- exported(Module), Arity >= 1, not lists:member(Function, ?NOT)],
+     || {Function, Arity} <- exported(Module), Arity >= 1, not lists:member(Function, Not)],
     [Name || {Name, Pid} <- Before, whereis(Name) =/= Pid].
 
 %% In the source: for tests all is exported.

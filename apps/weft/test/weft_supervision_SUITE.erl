@@ -19,7 +19,7 @@
          keeper_is_killed_unnoticed/1, carrier_starts_again/1,
          application_of_a_gateway_stops_and_starts/1, network_of_a_gateway_stops_and_starts/1,
          host_link_is_watched_on_a_detour/1, link_does_not_wait_for_supervisors/1]).
--export([registered_of_weft/0, stray/1, strays/2]).
+-export([registered_of_weft/0, stray/1, strays/2, forms/0]).
 
 -define(TRAFFIC, weft_resume_traffic).
 %% Half of the time after which a session without a path ends.
@@ -87,24 +87,28 @@ stray(Name) ->
              end,
     {lists:reverse(lists:sort([Kind || {P, Kind} <- weft_stray_log:taken(), P =:= Pid])), Answer}.
 
-%% Such as come late, or of what the process did not ask.
 strays_of_any_form_end_nothing(Config) ->
     {A, _, _} = row(Config),
-    ok = call(A, weft_stray_log, start, []),
     Names = call(A, ?MODULE, registered_of_weft, []),
-    Ref = make_ref(),
     [?assertEqual({Stray, []}, {Stray, call(A, ?MODULE, strays, [Stray, Names])})
-     || Stray <- [{'DOWN', Ref, process, self(), noproc},
-                  {'DOWN', Ref, process, {name, 'a@nowhere'}, noconnection},
-                  {'EXIT', self(), normal}, {'EXIT', self(), reason}, {Ref, late},
-                  {timeout, Ref, late}, timeout, {nodeup, 'a@nowhere'}, {nodedown, 'a@nowhere'},
-                  {nodeup, 'a@nowhere', #{}}, {nodedown, 'a@nowhere', #{}}, {ssl_closed, none},
-                  {tcp, none, <<>>}, {'ETS-TRANSFER', none, self(), none}, look, check, tick,
-                  retry, attempt, {weft_link, message, 'a@nowhere', odd}, {timer, odd}]].
+     || Stray <- forms()].
+
+%% @doc Messages such as come late, or of what the process did not ask.
+-spec forms() -> [term()].
+forms() ->
+    Ref = make_ref(),
+    [{'DOWN', Ref, process, self(), noproc},
+     {'DOWN', Ref, process, {name, 'a@nowhere'}, noconnection},
+     {'EXIT', self(), normal}, {'EXIT', self(), reason}, {Ref, late}, {timeout, Ref, late}, timeout,
+     {nodeup, 'a@nowhere'}, {nodedown, 'a@nowhere'}, {nodeup, 'a@nowhere', #{}},
+     {nodedown, 'a@nowhere', #{}}, {ssl_closed, none}, {tcp, none, <<>>},
+     {'ETS-TRANSFER', none, self(), none}, look, check, tick, retry, attempt,
+     {weft_link, message, 'a@nowhere', odd}, {timer, odd}].
 
 %% @private Runs on the node: the processes that a message has ended.
 -spec strays(term(), [atom()]) -> [atom()].
 strays(Stray, Names) ->
+    ok = weft_stray_log:start(),
     Pids = [{Name, whereis(Name)} || Name <- Names],
     [Name ! Stray || Name <- Names],
     [_ = stray(Name) || Name <- Names],

@@ -16,7 +16,7 @@
          a_recorded_time_is_a_model/1, wrong_times_are_refused/1]).
 -export([nothing_is_done_without_the_token/1, foreign_pages_are_refused/1,
          no_file_elsewhere_is_served/1, what_is_not_understood_ends_a_websocket/1,
-         there_are_so_many_browsers_at_most/1]).
+         there_are_so_many_browsers_at_most/1, odd_arguments_end_no_process/1]).
 
 -define(TOKEN, "correct-horse-battery").
 -define(DASHBOARD, [{port, 0}, {period_ms, 200}, {browsers_max, 4},
@@ -28,7 +28,8 @@ all() ->
     [the_model_is_what_the_nodes_say, a_browser_follows, what_happened_is_told,
      a_recorded_time_is_a_model, wrong_times_are_refused, nothing_is_done_without_the_token,
      foreign_pages_are_refused, no_file_elsewhere_is_served,
-     what_is_not_understood_ends_a_websocket, there_are_so_many_browsers_at_most].
+     what_is_not_understood_ends_a_websocket, there_are_so_many_browsers_at_most,
+     odd_arguments_end_no_process].
 
 init_per_suite(Config) ->
     Started = weft_test_nodes:begin_suite(Config),
@@ -235,6 +236,15 @@ there_are_so_many_browsers_at_most(Config) ->
                   element(1, First) =:= text
                       andalso maps:get(<<"type">>, element(2, First)) =:= <<"snapshot">>
           end).
+
+%% Those of what agents answer, too. All that runs is told stray messages as well.
+odd_arguments_end_no_process(Config) ->
+    [A | _] = ?config(nodes, Config),
+    ?assertEqual([], call(A, weft_odd_arguments, calls, [[weft_ops, weft_status, weft_fault]])),
+    Names = call(A, weft_supervision_SUITE, registered_of_weft, []),
+    [?assertEqual({Stray, []}, {Stray, call(A, weft_supervision_SUITE, strays, [Stray, Names])})
+     || Stray <- weft_supervision_SUITE:forms()],
+    #{<<"source">> := <<"live">>} = model(Config).
 
 %% --- steps --------------------------------------------------------------------------------------
 

@@ -12,8 +12,13 @@ on_one_node_test_() ->
      fun(_) -> [{timeout, 30, Test} || Test <- [fun what_was_deleted_stays_so_with_another_n/0,
                                                 fun a_context_is_of_its_key/0,
                                                 fun siblings_are_bounded/0,
+                                                fun odd_arguments_end_no_process/0,
                                                 fun a_start_that_fails_leaves_nothing/0]]
      end}.
+
+%% But for what makes files.
+odd_arguments_end_no_process() ->
+    ?assertEqual([], weft_odd_arguments:calls([weft_kv, weft_ring], [export, import, backup])).
 
 buckets(N) -> #{things => #{n => 3}, changed => #{n => N}}.
 
