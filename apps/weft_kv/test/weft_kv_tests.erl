@@ -13,12 +13,23 @@ on_one_node_test_() ->
                                                 fun a_context_is_of_its_key/0,
                                                 fun siblings_are_bounded/0,
                                                 fun odd_arguments_end_no_process/0,
+                                                fun strays_end_no_process/0,
                                                 fun a_start_that_fails_leaves_nothing/0]]
      end}.
 
 %% But for what makes files.
 odd_arguments_end_no_process() ->
     ?assertEqual([], weft_odd_arguments:calls([weft_kv, weft_ring], [export, import, backup])).
+
+strays_end_no_process() ->
+    Pids = [{Name, whereis(Name)} || Name <- weft_supervision_SUITE:registered_of_weft()],
+    ?assert(lists:keymember(weft_ring_server, 1, Pids)),
+    [begin
+         Pid ! Stray,
+         %% What it answers, it answers after that.
+         _ = catch gen_server:call(Pid, foo)
+     end || Stray <- weft_supervision_SUITE:forms(), {_, Pid} <- Pids],
+    ?assertEqual(Pids, [{Name, whereis(Name)} || {Name, _} <- Pids]).
 
 buckets(N) -> #{things => #{n => 3}, changed => #{n => N}}.
 
