@@ -30,7 +30,7 @@ parse([], Groups) ->
 parse([{Name, Nodes} | Rest], Groups) ->
     parse([{Name, normal, Nodes} | Rest], Groups);
 parse([{Name, normal, Nodes} = Definition | Rest], Groups) ->
-    case {lists:member(Name, ?RESERVED), are_names(Nodes)} of
+    case {lists:member(Name, ?RESERVED), weft_value:is_atoms(Nodes)} of
         {true, _} -> wrong(Definition, "the name is reserved");
         {false, false} -> wrong(Definition, "the nodes are no list of names");
         {false, true} -> parse(Rest, Groups#{Name => lists:usort(Nodes ++ maps:get(Name, Groups,
@@ -40,9 +40,6 @@ parse([{_Name, hidden, _Nodes} = Definition | _], _Groups) ->
     wrong(Definition, "there are no hidden groups, the publish type has to be normal");
 parse([Other | _], _Groups) ->
     wrong(Other, "write {Name, normal, [Node, ...]}").
-
-are_names(Nodes) when length(Nodes) >= 0 -> lists:all(fun is_atom/1, Nodes);
-are_names(_) -> false. % an improper list, too
 
 wrong(Term, Why) ->
     {error, lists:flatten(io_lib:format("s_groups (or global_groups) of kernel: ~0tp: ~ts",

@@ -27,4 +27,4 @@ no_process_ends_by_them(Config) ->
                                  ?config(place, Config)),
     {ok, _} = weft_test_nodes:call(Node, application, ensure_all_started, [weft]),
     {ok, _} = weft_test_nodes:call(Node, weft_group, create, [group, [weft_test_nodes:name(Node)]]),
-    ?assertEqual([], weft_test_nodes:call(Node, weft_odd_arguments, calls, [?MODULES], 120000)).
+    ?assertEqual([], weft_test_nodes:call(Node, weft_odd_input, calls, [?MODULES], 120000)).

@@ -7,12 +7,6 @@
 %% @doc Begins to keep what is logged from `warning' on.
 -spec start() -> ok.
 start() ->
-    case ets:whereis(?MODULE) of
-        undefined -> begun();
-        _Begun -> ok
-    end.
-
-begun() ->
     Starter = self(),
     {Pid, Ref} = spawn_monitor(fun() ->
                                        ?MODULE = ets:new(?MODULE, [named_table, public, bag]),

@@ -19,13 +19,11 @@
          keeper_is_killed_unnoticed/1, carrier_starts_again/1,
          application_of_a_gateway_stops_and_starts/1, network_of_a_gateway_stops_and_starts/1,
          host_link_is_watched_on_a_detour/1, link_does_not_wait_for_supervisors/1]).
--export([registered_of_weft/0, stray/1, strays/2, forms/0]).
+-export([stray/1]).
 
 -define(TRAFFIC, weft_resume_traffic).
 %% Half of the time after which a session without a path ends.
 -define(AROUND_MS_MAX, 15000).
-%% What a process of weft registers itself as.
--define(NAMES, ["weft_", "s_group"]).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
@@ -56,7 +54,7 @@ strays_are_logged_and_answered(Config) ->
     true = call(A, code, add_patha, [weft_test_nodes:ebin(s_group)]),
     {ok, Started} = call(A, application, ensure_all_started, [sd_erlang]),
     ok = call(A, weft_stray_log, start, []),
-    Names = call(A, ?MODULE, registered_of_weft, []),
+    Names = call(A, weft_odd_input, registered_of_weft, []),
     ct:pal("~b names: ~p", [length(Names), Names]),
     ?assert(length(Names) >= 25),
     Pids = [{Name, call(A, erlang, whereis, [Name])} || Name <- Names],
@@ -65,13 +63,6 @@ strays_are_logged_and_answered(Config) ->
                              Result =/= {[message, call], {unknown_request, foo}}]),
     ?assertEqual(Pids, [{Name, call(A, erlang, whereis, [Name])} || Name <- Names]),
     [ok = call(A, application, stop, [App]) || App <- lists:reverse(Started)].
-
-%% @private Runs on the node.
--spec registered_of_weft() -> [atom()].
-registered_of_weft() ->
-    lists:sort([Name || Name <- registered(),
-                        lists:any(fun(Start) -> lists:prefix(Start, atom_to_list(Name)) end,
-                                  ?NAMES)]).
 
 %% @private Runs on the node: what the process has logged, and the answer.
 -spec stray(atom()) -> {Lines :: list(), Answer :: term()}.
@@ -89,30 +80,7 @@ stray(Name) ->
 
 strays_of_any_form_end_nothing(Config) ->
     {A, _, _} = row(Config),
-    Names = call(A, ?MODULE, registered_of_weft, []),
-    [?assertEqual({Stray, []}, {Stray, call(A, ?MODULE, strays, [Stray, Names])})
-     || Stray <- forms()].
-
-%% @doc Messages such as come late, or of what the process did not ask.
--spec forms() -> [term()].
-forms() ->
-    Ref = make_ref(),
-    [{'DOWN', Ref, process, self(), noproc},
-     {'DOWN', Ref, process, {name, 'a@nowhere'}, noconnection},
-     {'EXIT', self(), normal}, {'EXIT', self(), reason}, {Ref, late}, {timeout, Ref, late}, timeout,
-     {nodeup, 'a@nowhere'}, {nodedown, 'a@nowhere'}, {nodeup, 'a@nowhere', #{}},
-     {nodedown, 'a@nowhere', #{}}, {ssl_closed, none}, {tcp, none, <<>>},
-     {'ETS-TRANSFER', none, self(), none}, look, check, tick, retry, attempt,
-     {weft_link, message, 'a@nowhere', odd}, {timer, odd}].
-
-%% @private Runs on the node: the processes that a message has ended.
--spec strays(term(), [atom()]) -> [atom()].
-strays(Stray, Names) ->
-    ok = weft_stray_log:start(),
-    Pids = [{Name, whereis(Name)} || Name <- Names],
-    [Name ! Stray || Name <- Names],
-    [_ = stray(Name) || Name <- Names],
-    [Name || {Name, Pid} <- Pids, whereis(Name) =/= Pid].
+    ?assertEqual([], call(A, weft_odd_input, strays, [])).
 
 bad_channels_do_not_end_the_node(Config) ->
     {A, _, B} = row(Config),

@@ -94,15 +94,13 @@ is_verb(heal_all) -> true;
 is_verb(_) -> false.
 
 is_groups(Groups) when length(Groups) >= 0 ->
-    lists:all(fun is_group/1, Groups)
+    lists:all(fun weft_value:is_atoms/1, Groups)
         andalso length(lists:append(Groups)) =:= length(lists:usort(lists:append(Groups)));
 is_groups(_) ->
     false.
 
 is_pair(A, B) -> is_atom(A) andalso is_atom(B) andalso A =/= B.
 is_time(Ms) -> is_integer(Ms) andalso Ms > 0 andalso Ms =< ?FOR_MAX_MS.
-is_group(Group) when length(Group) >= 0 -> lists:all(fun is_atom/1, Group);
-is_group(_) -> false.
 
 -type kinds() :: #{length_ms := pos_integer(), faults := pos_integer(),
                    lasts_ms := {Min :: pos_integer(), Max :: pos_integer()},

@@ -237,13 +237,11 @@ there_are_so_many_browsers_at_most(Config) ->
                       andalso maps:get(<<"type">>, element(2, First)) =:= <<"snapshot">>
           end).
 
-%% Those of what agents answer, too. All that runs is told stray messages as well.
+%% Nor do messages that nobody asked for, with agents and the dashboard there.
 odd_arguments_end_no_process(Config) ->
     [A | _] = ?config(nodes, Config),
-    ?assertEqual([], call(A, weft_odd_arguments, calls, [[weft_ops, weft_status, weft_fault]])),
-    Names = call(A, weft_supervision_SUITE, registered_of_weft, []),
-    [?assertEqual({Stray, []}, {Stray, call(A, weft_supervision_SUITE, strays, [Stray, Names])})
-     || Stray <- weft_supervision_SUITE:forms()],
+    ?assertEqual([], call(A, weft_odd_input, calls, [[weft_ops, weft_status, weft_fault]])),
+    ?assertEqual([], call(A, weft_odd_input, strays, [])),
     #{<<"source">> := <<"live">>} = model(Config).
 
 %% --- steps --------------------------------------------------------------------------------------

@@ -187,14 +187,11 @@ released(_, _, R) -> R.
 -spec start(Gone :: [node()] | term(), Ref :: term(), Neighbours :: [node()],
             weft_crdt_entries:entries(), retirement()) -> {retirement(), [action()]}.
 start(Gone, Ref, Neighbours, Entries, R) ->
-    case are_nodes(Gone) andalso not_ready(Gone, Neighbours, Entries, R) of
+    case weft_value:is_atoms(Gone) andalso not_ready(Gone, Neighbours, Entries, R) of
         false -> {R, [{reply, Ref, {error, {bad_nodes, Gone}}}]};
         {error, Reason} -> {R, [{reply, Ref, {error, Reason}}]};
         ready -> attempt(Gone, Ref, Entries, R)
     end.
-
-are_nodes(Gone) when length(Gone) >= 0 -> lists:all(fun is_atom/1, Gone);
-are_nodes(_) -> false. % an improper list, too
 
 not_ready(Gone, Neighbours, Entries, #retirement{self = Self, heard = Heard} = R) ->
     Silent = Neighbours -- maps:keys(Heard),

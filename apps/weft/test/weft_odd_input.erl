@@ -1,14 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Calls the exported functions of modules with arguments that they are not made for, each kind
-%% at each place. That a caller fails is as it should be; a process that it talks to has to stay.
--module(weft_odd_arguments).
+%% @doc What a node is not made for: calls of exported functions with any kind of argument at each
+%% place, and messages that nobody asked for. That a caller fails is as it should be; the registered
+%% processes have to stay. For the node that is to run it.
+-module(weft_odd_input).
 
--export([calls/1, calls/2]).
+-export([calls/1, calls/2, strays/0, registered_of_weft/0]).
 
 %% For those calls of a function that have not ended by then.
 -define(CALL_MS, 300).
 %% They end what is started, on purpose.
 -define(NOT, [start_link, stop, leave, init, code_change, terminate, config_change]).
+%% What a process of weft registers itself as.
+-define(NAMES, ["weft_", "s_group"]).
 %% How far apart in the list the arguments of one call are.
 -define(STRIDES, [1, 7, 11]).
 
@@ -29,10 +32,44 @@ calls(Modules, Not) ->
     [{Module, Ended} || Module <- Modules, Ended <- [ended_by(Module, Not ++ ?NOT)], Ended =/= []].
 
 ended_by(Module, Not) ->
+    ended_after(fun() ->
+                    [ok = called(Module, Function, Arity)
+                     || {Function, Arity} <- exported(Module), Arity >= 1,
+                        not lists:member(Function, Not)]
+                end).
+
+%% What a process answers, it answers after what it was sent before.
+ended_after(Do) ->
     Before = [{Name, whereis(Name)} || Name <- registered()],
-    [ok = called(Module, Function, Arity)
-     || {Function, Arity} <- exported(Module), Arity >= 1, not lists:member(Function, Not)],
+    Do(),
+    [_ = catch gen_server:call(Name, foo) || Name <- registered_of_weft()],
     [Name || {Name, Pid} <- Before, whereis(Name) =/= Pid].
+
+%% @doc What processes of weft are registered as.
+-spec registered_of_weft() -> [atom()].
+registered_of_weft() ->
+    lists:sort([Name || Name <- registered(),
+                        lists:any(fun(Start) -> lists:prefix(Start, atom_to_list(Name)) end,
+                                  ?NAMES)]).
+
+%% @doc The messages that have ended registered processes, with these.
+-spec strays() -> [{Message :: term(), [Name :: atom()]}].
+strays() ->
+    [{Stray, Ended} || Stray <- forms(),
+                       Ended <- [ended_after(fun() -> [Name ! Stray || Name <- registered_of_weft()]
+                                             end)],
+                       Ended =/= []].
+
+%% Such as come late, or of what the process did not ask.
+forms() ->
+    Ref = make_ref(),
+    [{'DOWN', Ref, process, self(), noproc},
+     {'DOWN', Ref, process, {name, 'a@nowhere'}, noconnection},
+     {'EXIT', self(), normal}, {'EXIT', self(), reason}, {Ref, late}, {timeout, Ref, late}, timeout,
+     {nodeup, 'a@nowhere'}, {nodedown, 'a@nowhere'}, {nodeup, 'a@nowhere', #{}},
+     {nodedown, 'a@nowhere', #{}}, {ssl_closed, none}, {tcp, none, <<>>},
+     {'ETS-TRANSFER', none, self(), none}, look, check, tick, retry, attempt,
+     {weft_link, message, 'a@nowhere', odd}, {timer, odd}].
 
 %% In the source: for tests all is exported.
 exported(Module) ->
