@@ -160,19 +160,15 @@ waiting(Started) ->
     after 4000 -> error(is_a_call)
     end.
 
-%% A port where connections are neither accepted nor refused: as many wait as may.
+%% A port where connections are neither accepted nor refused: as many wait as may. On a busy machine
+%% one for which there was room may be told too late, and takes that room all the same.
 without_room() ->
     Ip = {127, 0, 0, 1},
     {ok, Listen} = gen_tcp:listen(0, [{ip, Ip}, {backlog, 1}]),
     {ok, Port} = inet:port(Listen),
-    {error, timeout} = filled(Ip, Port, 100),
+    Results = [gen_tcp:connect(Ip, Port, [], 300) || _ <- lists:seq(1, 5)],
+    ?assertEqual({error, timeout}, lists:last(Results)),
     {Listen, {Ip, Port}}.
-
-filled(Ip, Port, Times) when Times > 0 ->
-    case gen_tcp:connect(Ip, Port, [], 300) of
-        {ok, _Waits} -> filled(Ip, Port, Times - 1);
-        Full -> Full
-    end.
 
 failed(Reason, Dial) -> ?DIAL:failed(Reason, erlang:monotonic_time(millisecond), Dial).
 

@@ -32,7 +32,8 @@ who_has_left_a_neighbour_may_be_reached_by_another_test() ->
     ?assertEqual({ended, departed}, closed(link, any, departed, lost())).
 
 a_refusal_is_the_end_of_the_attempt_that_it_concerns_test() ->
-    {ok, Search, _} = weft_path_search:handle({opening, link, 1}, search(new)),
+    {ok, Asked, _} = weft_path_search:handle({link, open, {ok, link, true}}, search(new)),
+    {ok, Search, _} = weft_path_search:handle({opening, link, 1}, Asked),
     New = (new())#{search := Search},
     ?assertEqual([{failed, refused, false}, nothing],
                  [closed(link, Label, refused, New) || Label <- [1, 3]]),

@@ -21,6 +21,7 @@ streams_test_() ->
                           {over, fun a_session_without_a_path_is_given_up/0},
                           {news, fun news_of_another_incarnation_are_nothing/0},
                           {incarnation, fun another_incarnation_ends_those_of_an_earlier_one/0},
+                          {began, fun who_answers_for_a_stream_is_who_began_it/0},
                           {with_a_path, fun news_are_nothing_where_there_is_a_path/0},
                           {unheard, fun an_acknowledgement_is_no_word_of_the_ticker/0},
                           {ticks, fun a_tick_counts_with_and_without_a_path/0},
@@ -102,6 +103,17 @@ another_incarnation_ends_those_of_an_earlier_one() ->
     ?assertEqual(ok, Answers(weft_stream:initiator(distribution, 'peer@host',
                                                    weft_session_counters:new(), self()))).
 
+%% On whichever path it says so. A peer of before says nothing.
+who_answers_for_a_stream_is_who_began_it() ->
+    {ok, Begun} = weft_stream:handle({weft_path, incarnation, 7}, stream([1])),
+    ?assertEqual([ok, ended, ended],
+                 [element(1, weft_stream:handle({weft_path, incarnation, Now}, Begun))
+                  || Now <- [7, 6, 8]]),
+    ?assertMatch({ended, _}, weft_stream:handle({weft_path, incarnation, 8}, broken(Begun))),
+    Asks = weft_stream:initiator(distribution, 'peer@host', weft_session_counters:new(), self()),
+    {ok, Told} = weft_stream:handle({weft_path, incarnation, 7}, Asks),
+    ?assertMatch({ok, _}, weft_stream:handle({weft_path, incarnation, 8}, Told)).
+
 news_are_nothing_where_there_is_a_path() ->
     {ok, Stream} = weft_stream:handle({weft_path, incarnation, 7}, stream([1])),
     ?assertMatch({ok, _}, weft_stream:handle({weft_stream, {died, 'peer@host', 7}}, Stream)).
@@ -152,7 +164,11 @@ a_link_that_came_up_during_an_attempt_is_taken() ->
     Gateway = link_to(gateway@h),
     Direct = link_to('peer@host'),
     Stream0 = weft_stream:initiator(distribution, 'peer@host', weft_session_counters:new(), self()),
-    {ok, Stream1} = weft_stream:handle({weft_path, opening, Gateway, ?LABEL}, Stream0),
+    {ok, Asked} = weft_stream:handle({weft_path, link, open, {ok, Gateway, true}}, Stream0),
+    receive {told, Gateway, {open, _, _, #{mode := new}}} -> ok
+    after 1000 -> error(not_asked)
+    end,
+    {ok, Stream1} = weft_stream:handle({weft_path, opening, Gateway, ?LABEL}, Asked),
     {ok, Stream2} = weft_stream:handle({weft_path, available, Direct}, Stream1),
     ok = weft_link_table:publish('peer@host', #{lane => lane(1), neighbour => true}),
     {connected, Stream} = weft_stream:handle({weft_path, accepted, Gateway, [lane(2)], ?LABEL, 0},

@@ -54,6 +54,18 @@ told_of_failed_dial(Target) ->
     _ = weft_switch:dial_failed(econnrefused, Pending),
     told(self()).
 
+%% It asks for what it needs by then.
+who_waits_for_a_link_is_told_that_it_is_up_and_nothing_is_opened_test() ->
+    Down = weft_switch_core:new(here, <<"own">>, <<"hop">>, 1000),
+    {Waiting, [{watch, session}]} =
+        weft_switch_core:message({open, session, input, open_to(<<"behind@host">>)}, Down),
+    Known = fun() -> {[session, other], []} end,
+    {Up, Effects} = weft_switch_core:lane_up(near, {<<>>, 0}, Known, Waiting),
+    ?assertEqual([{tell, other, {weft_path, available, here}},
+                  {tell, session, {weft_path, up, here}}], Effects),
+    ?assertNot(weft_switch_core:is_pending(Up)),
+    ?assertMatch(#{labels := 0}, weft_switch_core:info(Up)).
+
 %% The news may be of an earlier circuit under this label, whose peer has started again.
 news_of_lanes_of_another_circuit_means_nothing_test() ->
     {Up, []} = weft_switch_core:lane_up(near, {<<>>, 0}, fun() -> {[], []} end,

@@ -265,8 +265,9 @@ checkers_find_what_they_are_for_test_() ->
           ?_assertEqual(ok, ended(gone, -1, Ends, Settled)),
           ?_assertEqual(ok, ended(replaced, -1, Ends, Settled)),
           ?_assertMatch({violation, _}, ended(not_responding, -1, Ends, Settled)),
-          ?_assertEqual(ok, reached(0, Ends, Settled)),
-          ?_assertMatch({violation, _}, reached(1, Ends, Settled)),
+          ?_assertEqual(ok, reached(known, 0, Ends, Settled)),
+          ?_assertEqual(ok, reached(unknown, 1, Ends, Settled)),
+          ?_assertMatch({violation, _}, reached(known, 1, Ends, Settled)),
           ?_assertEqual(ok, weft_sim_session_memory_checker:settled(Settled, Memory)),
           ?_assertMatch({violation, _},
                         weft_sim_session_memory_checker:settled(
@@ -317,9 +318,11 @@ ended(Why, Ago, [One, Other] = Ends, World) ->
     Ended = {<<1:128>>, Why, Incarnation},
     weft_sim_session_checker:view_changed(One, ended, Ended, World, ends(Ends)).
 
-reached(Later, [One, Other] = Ends, World) ->
-    Incarnation = weft_sim_session_core:incarnation(Other, World) + Later,
-    weft_sim_session_checker:view_changed(One, reached, Incarnation, World, ends(Ends)).
+reached(Before, Later, [One, Other] = Ends, World) ->
+    Earlier = weft_sim_session_core:incarnation(Other, World),
+    Known = case Before of known -> Earlier; unknown -> unknown end,
+    Reached = #{before => Known, now => Earlier + Later},
+    weft_sim_session_checker:view_changed(One, reached, Reached, World, ends(Ends)).
 
 before_they_meet() -> run(session_lanes, 1, 210).
 

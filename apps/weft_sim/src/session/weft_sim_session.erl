@@ -132,7 +132,17 @@ peer_incarnation(#session{peer_incarnation = Incarnation}) -> Incarnation.
 done(News, NowMs, Session0, Effects) ->
     {Told, Session1, More} = heard(News, NowMs, Session0, [], []),
     {Session, Step} = next_step(Session1),
-    {Told, Session, weft_sim_stream:links(Session#session.stream), Effects ++ More ++ Step}.
+    {Told ++ mixed(Session), Session, weft_sim_stream:links(Session#session.stream),
+     Effects ++ More ++ Step}.
+
+%% Another incarnation of the peer's node answers for it than has begun it.
+mixed(#session{peer_incarnation = Begun, stream = Stream}) ->
+    case weft_stream_core:incarnation(weft_sim_stream:core(Stream)) of
+        Now when is_integer(Begun), is_integer(Now), Now =/= Begun ->
+            [{disorder, #{begun_with => Begun, goes_on_with => Now}}];
+        _ ->
+            []
+    end.
 
 heard([], _NowMs, Session, Told, Effects) ->
     {lists:reverse(Told), Session, Effects};

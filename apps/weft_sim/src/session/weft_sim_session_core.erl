@@ -11,7 +11,7 @@
 %% Either end may crash and start again. Views appear if something is wrong or to be judged:
 %% `disorder' if what arrives is not what was promised, `ended' with {Id, Why, Incarnation} (of the
 %% peer) for each session that was up, `reached' with the incarnation of the peer to which a lane of
-%% their link has come up.
+%% their link has come up, and the one with which that link was before, if it knows one.
 -module(weft_sim_session_core).
 -behaviour(weft_core).
 
@@ -205,8 +205,8 @@ result({accept, distribution, Id, _Source, Path, Host}, _NowMs, Node0) ->
     {Choice, Node} = draw(2, Node0),
     {Node, [{after_ms, element(Choice, {?ACCEPT_AFTER_MS, ?ACCEPT_LATE_MS}),
              {accept, {Id, Path, Host}}}]};
-result({reached, Peer, #{incarnation := Incarnation}}, _NowMs, #node{peer = Peer} = Node) ->
-    {Node, [{view, reached, Incarnation}]};
+result({reached, Peer, Incarnations}, _NowMs, #node{peer = Peer} = Node) ->
+    {Node, [{view, reached, Incarnations}]};
 result({reached, _Gateway, _}, _NowMs, Node) ->
     {Node, []};
 result(Effect, _NowMs, Node) ->

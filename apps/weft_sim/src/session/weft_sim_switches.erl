@@ -39,11 +39,12 @@
 -type known() :: #{sessions := #{weft_sessions:id() => {Input :: term(), Peer :: binary()}},
                    ended := #{weft_sessions:id() => weft_ended_sessions:row()}}.
 %% told: what a session of this node hears. input: what its input gets, and by which lane. accept:
-%% something has to serve a circuit. break: this end closes the lane. reached: a lane is up to that
-%% incarnation of the peer.
+%% something has to serve a circuit. break: this end closes the lane. reached: a lane is up to
+%% `now', and the link was with `before', if it knew one.
 -type result() :: {send, Lane :: node(), {packet, pos_integer(), binary()}}
                 | {break, Lane :: node()}
-                | {reached, node(), #{incarnation := non_neg_integer()}}
+                | {reached, node(), #{before := non_neg_integer() | unknown,
+                                      now := non_neg_integer()}}
                 | {told, weft_sessions:id(), tuple()}
                 | {input, weft_sessions:id(), lane(), weft_wire:packet()}
                 | {accept, weft_wire:stream_kind(), weft_sessions:id(), Source :: binary(),
@@ -103,8 +104,9 @@ greeted(Lane, Raw, Known, #switches{calls = Calls0, lanes = Lanes} = Switches0) 
     {messages(Sent) ++ Results ++ Further, Then}.
 
 %% As a link does that gets an authenticated connection.
-attached(Lane, Peer, Purpose, New, Known, Switches0) ->
-    {Concluded, Welcome} = weft_link_welcome:met(Purpose, New, link(Peer, Switches0)),
+attached(Lane, Peer, Purpose, #{incarnation := Now} = New, Known, Switches0) ->
+    Link = link(Peer, Switches0),
+    {Concluded, Welcome} = weft_link_welcome:met(Purpose, New, Link),
     {Over, Switches1} = concluded(Concluded, Peer, Switches0),
     case Welcome of
         refused ->
@@ -112,8 +114,12 @@ attached(Lane, Peer, Purpose, New, Known, Switches0) ->
         {welcome, Replaces} ->
             {Down, Switches2} = make_room(Replaces, Peer, Switches1),
             {Up, Switches} = up(Lane, Peer, {Purpose, New}, Known, Switches2),
-            {Over ++ Down ++ Up ++ [{reached, Peer, New}], Switches}
+            Reached = #{before => incarnation(Link), now => Now},
+            {Over ++ Down ++ Up ++ [{reached, Peer, Reached}], Switches}
     end.
+
+incarnation(#{peer := #{incarnation := Incarnation}}) -> Incarnation;
+incarnation(#{peer := undefined}) -> unknown.
 
 concluded({restarted, _Now} = Restarted, Peer, #switches{peers = Peers} = Switches) ->
     link_down(Restarted, Peer, Switches#switches{peers = maps:remove(Peer, Peers)});

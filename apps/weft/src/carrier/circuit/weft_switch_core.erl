@@ -58,13 +58,13 @@ new(Link, Own, Name, RelayBytesMax) ->
               state()) -> {state(), [effect()]}.
 lane_up(Lane, Key, Known, #switch{lanes = Lanes, pending = Pending} = Switch0) ->
     Told = told(Lane, Known, Switch0),
-    Switch1 = Switch0#switch{lanes = Lanes ++ [{Lane, Key}], pending = []},
+    Switch = Switch0#switch{lanes = Lanes ++ [{Lane, Key}], pending = []},
     %% The other links of circuits that pass write to the new lane, too.
-    {Labels, Relayed} = weft_relay:lanes_changed(Switch1#switch.lanes, Switch1#switch.labels),
-    {Switch, Opened} = each(fun({Session, Input, Open}, S) -> open(Session, Input, Open, S) end,
-                            weft_pending_circuits:to_open(Pending),
-                            Switch1#switch{labels = Labels}),
-    {Switch, Told ++ tell_lanes(Switch1) ++ Relayed ++ Opened}.
+    {Labels, Relayed} = weft_relay:lanes_changed(Switch#switch.lanes, Switch#switch.labels),
+    {Switch#switch{labels = Labels},
+     Told ++ tell_lanes(Switch) ++ Relayed
+         ++ [{tell, Session, {weft_path, up, Switch#switch.link}}
+             || Session <- weft_pending_circuits:sessions(Pending)]}.
 
 told(Lane, Known, #switch{lanes = []} = Switch) ->
     {Sessions, Ended} = Known(),
@@ -256,9 +256,9 @@ message({refused, Label}, Switch) ->
 %% Another process has begun to serve the stream: the opener finds that one when it opens again.
 message({taken, Label}, Switch) ->
     {Switch, tell(weft_wire:close(Label, broken), Switch)};
-message({open, Session, Input, Open}, #switch{lanes = [], pending = Pending} = Switch) ->
-    watch(Session, Switch#switch{pending = weft_pending_circuits:add(Session, Input, Open,
-                                                                     Pending)});
+message({open, Session, _Input, #{target := Target}},
+        #switch{lanes = [], pending = Pending} = Switch) ->
+    watch(Session, Switch#switch{pending = weft_pending_circuits:add(Session, Target, Pending)});
 message({open, Session, Input, Open}, Switch) ->
     open(Session, Input, Open, Switch);
 message({drop, Label}, #switch{labels = Labels} = Switch) ->

@@ -13,7 +13,7 @@
                  next_label :: weft_wire:label(),
                  labels = #{} :: #{weft_wire:label() => #local{} | weft_relay:relay()},
                  lanes = [] :: weft_circuit_lanes:lanes(),
-                 %% Circuits that are opened when the link comes up.
+                 %% Who has asked for a circuit, and is told when the link comes up.
                  pending = [] :: weft_pending_circuits:pending(),
                  %% Sessions whose input is delivered by the process of this link.
                  hosted = #{} :: #{weft_switch_state:session() => []},

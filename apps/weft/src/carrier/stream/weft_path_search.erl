@@ -25,9 +25,13 @@
 %% anything, until a path is found.
 %%
 %% Races: an answer to an earlier attempt has another label than the present one (`concerns/3'). A
-%% refusal may come before the link has named a label, and then has none either. The timer of an
-%% attempt to find a better path may come after that path was found, or refused: it means nothing
-%% while there is a path.
+%% link that was asked before the present one may name its label late: nobody waits for that circuit
+%% any more, so it is dropped. A link that is down when it is asked is to say when it has come up,
+%% and is asked anew then: by that time the stream may have begun over another one, with an
+%% incarnation of the peer that is over now, and must not begin again (`new'). A refusal may come
+%% before the link has named a label, and then has none either. The timer of an attempt to find a
+%% better path may come after that path was found, or refused: it means nothing while there is a
+%% path.
 %%
 %% Not here: which link leads to the peer, what is repeated on a path, and whose word ends a stream.
 -module(weft_path_search).
@@ -57,6 +61,8 @@
         {link, open | {move, link()}, {ok, link(), IsUp :: boolean()} | {error, Reason :: term()}}
         %% That link has asked the peer for a circuit, under this label.
       | {opening, link(), label()}
+        %% That link was down when it was asked, and has come up.
+      | {up, link()}
         %% That link has come up, and leads to the peer.
       | {available, link()}
         %% A pause is over, or the time for an answer.
@@ -87,8 +93,8 @@
                  %% new: nobody waits for a path yet, or any more. first, lost: since when one is
                  %% looked for. found: the link of the path.
                  stage = new :: new | {first | lost, SinceUs :: integer()} | {found, link()},
-                 %% What waits for an answer.
-                 attempt :: {link(), label()} | undefined,
+                 %% What waits for an answer; `none' until the link has named a label.
+                 attempt :: {link(), label() | none} | undefined,
                  backoff_ms = ?BACKOFF_MIN_MS :: pos_integer(),
                  last_token = 0 :: non_neg_integer(),
                  retry :: token() | undefined,
@@ -124,8 +130,16 @@ handle({link, open, {error, Reason}}, Search) ->
     ok(no_link(Reason, Search));
 handle({link, {move, Link}, {ok, Link, true}}, Search) ->
     ok(ask(Search));
-handle({opening, Link, Label}, #search{open_ms = OpenMs} = Search) ->
-    ok(retry_after(OpenMs, Search#search{attempt = {Link, Label}}));
+handle({opening, Link, Label}, #search{attempt = {Link, Earlier}, open_ms = OpenMs} = Search) ->
+    opening([{drop, Link, Earlier} || Earlier =/= none],
+            retry_after(OpenMs, Search#search{attempt = {Link, Label}}));
+handle({opening, Link, Label}, Search) ->
+    {ok, Search, [{drop, Link, Label}]};
+%% It may have asked another one since then, and with another mode: what it asks for now counts.
+handle({up, Link}, #search{attempt = {Link, none}} = Search) ->
+    ok(ask(Search));
+handle({up, Link}, Search) ->
+    handle({available, Link}, Search);
 handle({available, Link}, #search{asks = true, stage = {found, Other}} = Search)
   when Other =/= Link ->
     {ok, Search, [{find_link, {move, Link}}]};
@@ -140,8 +154,11 @@ handle(_Event, Search) ->
 
 ok({Search, Effects}) -> {ok, Search, Effects}.
 
-%% After a pause there is no attempt.
+opening(Drop, {Search, Timer}) -> {ok, Search, Drop ++ Timer}.
+
+%% After a pause there is no attempt. A link that is down has not asked anybody.
 unanswered(#search{attempt = undefined} = Search) -> Search;
+unanswered(#search{attempt = {_Link, none}} = Search) -> Search;
 unanswered(#search{is_repeated = false} = Search) -> Search#search{is_repeated = true};
 unanswered(#search{open_ms = OpenMs} = Search) ->
     Search#search{open_ms = min(?OPEN_MAX_MS, 2 * OpenMs)}.
@@ -149,22 +166,23 @@ unanswered(#search{open_ms = OpenMs} = Search) ->
 %% Instead of an attempt that is under way.
 ask(#search{asks = false} = Search) ->
     {Search, []};
-ask(#search{attempt = {Link, Label}} = Search) ->
+ask(#search{attempt = {Link, Label}} = Search) when Label =/= none ->
     {Search#search{attempt = undefined}, [{drop, Link, Label}, {find_link, open}]};
 ask(Search) ->
-    {Search, [{find_link, open}]}.
+    {Search#search{attempt = undefined}, [{find_link, open}]}.
 
 %% A stream that had a path is known to the peer. While there is none, the link that was asked for
 %% one is watched.
 open(Link, IsUp, #search{stage = Stage} = Search0) ->
     {Search, Timer} = wait(IsUp, Search0),
-    {Search, case Stage of
-                 {found, _} -> [{open, Link, resume} | Timer];
-                 {lost, _} -> [{watch, Link}, {open, Link, resume} | Timer];
-                 _NewOrFirst -> [{watch, Link}, {open, Link, new} | Timer]
-             end}.
+    {Search#search{attempt = {Link, none}},
+     case Stage of
+         {found, _} -> [{open, Link, resume} | Timer];
+         {lost, _} -> [{watch, Link}, {open, Link, resume} | Timer];
+         _NewOrFirst -> [{watch, Link}, {open, Link, new} | Timer]
+     end}.
 
-%% A link that is down opens when it comes up; by then the router may know a way around.
+%% A link that is down says when it has come up; by then the router may know a way around.
 wait(false, #search{stage = {found, _}} = Search) -> pause(Search);
 wait(false, #search{stage = {lost, _}} = Search) -> pause(Search);
 wait(_IsUp, #search{open_ms = OpenMs} = Search) -> retry_after(OpenMs, Search).

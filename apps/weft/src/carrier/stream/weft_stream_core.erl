@@ -130,6 +130,10 @@ happened({accepted, Link, Lanes, Label, Received}, NowUs, #stream{search = Searc
     end;
 happened({reattached, Link, Lanes, Label, Received}, NowUs, Stream) ->
     reattached({Link, Lanes, Label}, Received, NowUs, Stream);
+%% Who answers for a stream that has begun is who began it.
+happened({incarnation, Now}, NowUs, #stream{established = true, incarnation = Known} = Stream)
+  when is_integer(Known), Known =/= Now ->
+    happened({restarted, Now}, NowUs, Stream);
 happened({incarnation, Incarnation}, _NowUs, Stream) ->
     {ok, Stream#stream{incarnation = Incarnation}, []};
 happened({link, open, {error, Reason}} = NoLink, _NowUs, Stream) ->
