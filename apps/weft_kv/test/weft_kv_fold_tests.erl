@@ -9,7 +9,9 @@
 
 on_one_node_test_() ->
     Buckets = #{one => #{n => 1}, three => #{n => 3}, other => #{n => 1}, none => #{n => 1},
-                last => #{n => 2, siblings => false}},
+                last => #{n => 2, siblings => false},
+                %% Who may have forgotten something counts there.
+                cached => #{n => 3, evict => true}},
     {setup,
      %% Nothing is compared so soon, but might be.
      fun() -> weft_kv_one_node:started(?MODULE, #{}, Buckets, 3600000) end,
@@ -21,6 +23,8 @@ on_one_node_test_() ->
                                                 fun a_partition_that_moves_is_waited_for/0,
                                                 fun it_is_though_others_lack_something/0,
                                                 fun a_partition_that_stays_away_is_an_error/0,
+                                                fun a_page_takes_no_longer_than_it_may/0,
+                                                fun keys_before_one_that_hangs_are_found/0,
                                                 fun an_earlier_version_is_asked_once_more/0]]
      end}.
 
@@ -102,6 +106,57 @@ a_partition_that_stays_away_is_an_error() ->
                  weft_kv_fold:fold(other, Options#{timeout_ms := 200}, fun(_, _, _) -> ok end, ok)),
     Away ! back.
 
+%% However many replicas do not answer. One of them leaves time for the next one.
+a_page_takes_no_longer_than_it_may() ->
+    {ok, _} = weft_kv:put(cached, <<"ann">>, <<"bread">>),
+    {ok, Options} = weft_kv_app:bucket(cached),
+    {ok, Places} = weft_ring:primaries({<<"cached">>, <<"ann">>}, 3),
+    [{Partition, _, _} = First, Second, _] = Places,
+    Page = fun() ->
+               timer:tc(weft_kv_fold, page, [cached, Options#{timeout_ms := 3000},
+                                             {Partition, <<>>}])
+           end,
+    Hanging = hanging(First),
+    {OneUs, {ok, [{<<"ann">>, _} | _], _}} = Page(),
+    ?assert(OneUs >= 1500000),
+    ?assert(OneUs < 3000000),
+    AlsoHanging = hanging(Second),
+    {TwoUs, {error, {too_few, #{failed := [{_, timeout}, {_, timeout}]}}}} = Page(),
+    ?assert(TwoUs < 4500000),
+    [Pid ! back || Pid <- [Hanging, AlsoHanging]].
+
+keys_before_one_that_hangs_are_found() ->
+    {ok, All} = weft_kv:list(one),
+    {ok, Options} = weft_kv_app:bucket(one),
+    {ok, Owners} = weft_ring_lookup:owners(weft_ring),
+    Last = lists:last(Owners),
+    Hanging = hanging(Last),
+    {Some, Cursor, Reason} = pages(Options#{timeout_ms := 500}, start, []),
+    ?assertMatch({too_few, #{failed := [{_, timeout}]}}, Reason),
+    ?assert(Some =/= []),
+    Hanging ! back,
+    weft_test_nodes:until(fun() -> whereis(name_of(Last)) =:= undefined end),
+    {Rest, done, none} = pages(Options, Cursor, []),
+    ?assertEqual(lists:sort(All), lists:sort(Some ++ Rest)).
+
+%% Until there are no more keys, or an error.
+pages(_Options, done, Found) ->
+    {Found, done, none};
+pages(Options, Cursor, Found) ->
+    case weft_kv_keys:page(one, Options, Cursor, 2 * ?KEYS) of
+        {ok, Keys, Next} -> pages(Options, Next, Found ++ Keys);
+        {error, Reason} -> {Found, Cursor, Reason}
+    end.
+
+hanging(Place) ->
+    Hanging = in_place_of(name_of(Place)),
+    Hanging ! hang,
+    Hanging.
+
+name_of({Partition, _, _}) ->
+    {ok, Name} = weft_vnode_names:name(weft_kv_vnode, Partition),
+    Name.
+
 %% It does not know whether it has forgotten something.
 an_earlier_version_is_asked_once_more() ->
     Away = away(<<"stays">>),
@@ -116,8 +171,10 @@ away(Key) ->
     away(other, Key).
 
 away(Bucket, Key) ->
-    {ok, Partition} = weft_ring:partition({atom_to_binary(Bucket), Key}),
-    {ok, Name} = weft_vnode_names:name(weft_kv_vnode, Partition),
+    {ok, [Place | _]} = weft_ring:primaries({atom_to_binary(Bucket), Key}, 1),
+    in_place_of(name_of(Place)).
+
+in_place_of(Name) ->
     ok = sys:terminate(Name, normal),
     weft_test_nodes:until(fun() -> whereis(Name) =:= undefined end),
     Self = self(),
@@ -134,6 +191,7 @@ refusing(Test, Number) ->
             gen_server:reply(From, {error, moved}),
             Test ! {self(), asked, Number},
             refusing(Test, Number + 1);
+        hang -> receive back -> ok end;
         earlier -> of_an_earlier_version();
         back -> ok
     end.

@@ -16,7 +16,7 @@
 %% Not here: who asks them (`weft_kv_fold').
 -module(weft_kv_coverage).
 
--export([new/4, meeting/1, command/4, next/1, heard/3, page/2]).
+-export([new/4, meeting/1, command/4, next/1, is_last/1, heard/3, page/2]).
 -export_type([state/0, page/0, needed/0]).
 
 -type place() :: weft_kv_coordinator_core:place().
@@ -71,6 +71,10 @@ next(#coverage{how = in_turn, left = [Place | Left]} = State) ->
         true -> ok;
         false -> {ask, [Place], State#coverage{left = Left}}
     end.
+
+%% @doc Are those that are asked now the last ones who could be?
+-spec is_last(state()) -> boolean().
+is_last(#coverage{left = Left}) -> Left =:= [].
 
 is_enough(#coverage{needed = #{r := R, pr := PR} = Needed} = State) ->
     {Answers, Owners} = counting(State),

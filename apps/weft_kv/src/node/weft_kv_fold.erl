@@ -44,12 +44,17 @@ live(Object) ->
     lists:usort(weft_kv_object:values(Now)).
 
 %% @doc Objects behind a cursor, those of deleted keys among them, and where to go on. A page may be
-%% empty though others follow. While nobody but moving partitions keeps it from being read, it is
-%% tried again within `timeout_ms', as a read of a key is.
+%% empty though others follow. All this takes no longer than `timeout_ms', as a read of a key does:
+%% while nobody but moving partitions keeps the page from being read it is tried again.
 -spec page(atom(), weft_kv_bucket:options(), cursor()) ->
           {ok, [{binary(), weft_kv_object:object()}], cursor() | done} | {error, term()}.
-page(Bucket, #{timeout_ms := Ms} = Options, Cursor) ->
-    tried(erlang:monotonic_time(millisecond) + Ms, fun() -> once(Bucket, Options, Cursor) end).
+page(Bucket, Options, Cursor) ->
+    DeadlineMs = deadline_ms(Options),
+    tried(DeadlineMs, fun() ->
+                          asked(in_turn, Options, {Bucket, Options, DeadlineMs}, Cursor)
+                      end).
+
+deadline_ms(#{timeout_ms := Ms}) -> erlang:monotonic_time(millisecond) + Ms.
 
 tried(DeadlineMs, Once) ->
     case Once() of
@@ -67,23 +72,19 @@ is_moved(Reasons) ->
     Failed = lists:delete(incomplete, lists:usort(Reasons)),
     Failed =/= [] andalso lists:all(fun weft_kv_coordinator_core:is_moved/1, Failed).
 
-once(Bucket, Options, Cursor) -> asked(in_turn, Options, Bucket, Options, Cursor).
-
 %% @doc The same of all replicas that answer. There have to be as many owners among them as meet
 %% each acknowledged write, wherever `w' of them have it.
 -spec complete(atom(), weft_kv_bucket:options(), cursor()) ->
           {ok, [{binary(), weft_kv_object:object()}], cursor() | done} | {error, term()}.
 complete(Bucket, Options, Cursor) ->
-    asked(at_once, weft_kv_coverage:meeting(Options), Bucket, Options, Cursor).
+    asked(at_once, weft_kv_coverage:meeting(Options), {Bucket, Options, deadline_ms(Options)},
+          Cursor).
 
-asked(How, Needed, Bucket, #{n := N} = Options, {Partition, After} = Cursor) ->
+asked(How, Needed, {_, #{n := N} = Options, _} = What, {Partition, _} = Cursor) ->
     with_places(Options, Cursor,
                 fun(Places) ->
-                    Ask = fun(Place, Command) -> ask(Bucket, Cursor, Options, Place, Command) end,
-                    Coverage = weft_kv_coverage:new(How, Needed, N, Places),
-                    case covered(Coverage, fun(Place) ->
-                                               said(Place, After, Options, Ask)
-                                           end) of
+                    Ask = fun(Place, IsLast) -> said(What, Cursor, Place, IsLast) end,
+                    case covered(weft_kv_coverage:new(How, Needed, N, Places), Ask) of
                         {ok, Done} -> together(Partition, Options, Done);
                         {error, Reason} -> {error, Reason}
                     end
@@ -100,25 +101,35 @@ with_places(#{n := N}, {Partition, _}, Fun) ->
             end
     end.
 
-ask(Bucket, {Partition, After}, #{timeout_ms := Ms}, Place, Command) ->
-    weft_vnode:ask(weft_kv_vnode, Place, {Partition, Bucket, After}, Command, Ms).
-
 %% One of an earlier version does not know whether it has forgotten something.
-said(Place, After, Options, Ask) ->
-    case Ask(Place, weft_kv_coverage:command(Place, After, Options, weft_kv_app:compares())) of
-        {ok, {error, unknown_command}} -> Ask(Place, {page, After});
+said({_, Options, _} = What, {_, After} = Cursor, Place, IsLast) ->
+    Command = weft_kv_coverage:command(Place, After, Options, weft_kv_app:compares()),
+    case ask(What, Cursor, Place, Command, IsLast) of
+        {ok, {error, unknown_command}} -> ask(What, Cursor, Place, {page, After}, IsLast);
         Answer -> Answer
     end.
 
-%% @doc Asks as many replicas as are needed.
--spec covered(weft_kv_coverage:state(), fun((weft_kv_coordinator_core:place()) ->
-                                                {ok, term()} | {error, term()})) ->
+ask({Bucket, _, DeadlineMs}, {Partition, After}, Place, Command, IsLast) ->
+    weft_vnode:ask(weft_kv_vnode, Place, {Partition, Bucket, After}, Command,
+                   time_ms(IsLast, DeadlineMs - erlang:monotonic_time(millisecond))).
+
+%% One that does not answer leaves time for the next one.
+time_ms(true, LeftMs) -> max(1, LeftMs);
+time_ms(false, LeftMs) -> max(1, LeftMs div 2).
+
+%% @doc Asks as many replicas as are needed, each with whether it is among the last that can be.
+-spec covered(weft_kv_coverage:state(),
+              fun((weft_kv_coordinator_core:place(), IsLast :: boolean()) ->
+                      {ok, term()} | {error, term()})) ->
           {ok, weft_kv_coverage:state()} | {error, term()}.
 covered(Coverage, Ask) ->
     case weft_kv_coverage:next(Coverage) of
-        {ask, [Place], Next} -> covered(weft_kv_coverage:heard(Place, Ask(Place), Next), Ask);
+        {ask, [Place], Next} ->
+            Answer = Ask(Place, weft_kv_coverage:is_last(Next)),
+            covered(weft_kv_coverage:heard(Place, Answer, Next), Ask);
         {ask, Places, Next} ->
-            Answers = weft_kv_crew:map(fun(Place) -> {Place, Ask(Place)} end, Places),
+            IsLast = weft_kv_coverage:is_last(Next),
+            Answers = weft_kv_crew:map(fun(Place) -> {Place, Ask(Place, IsLast)} end, Places),
             covered(lists:foldl(fun({Place, Answer}, C) ->
                                     weft_kv_coverage:heard(Place, Answer, C)
                                 end, Next, Answers), Ask);

@@ -11,8 +11,8 @@
 
 -define(VERSION, 1).
 
-%% @doc At most `Max' keys behind a cursor. There may be fewer, though others follow, if it takes
-%% longer than `timeout_ms' of the bucket to find more.
+%% @doc At most `Max' keys behind a cursor, in `timeout_ms' of the bucket. There may be fewer,
+%% though others follow, if more are not found in that time or it fails to find more.
 -spec page(atom(), weft_kv_bucket:options(), cursor() | start, Max :: pos_integer()) ->
           {ok, [binary()], cursor() | done} | {error, term()}.
 page(Bucket, #{timeout_ms := TimeoutMs} = Options, Cursor, Max) ->
@@ -24,8 +24,11 @@ page(Bucket, #{timeout_ms := TimeoutMs} = Options, Cursor, Max) ->
     end.
 
 pages({Bucket, Options, UntilMs} = Context, {Partition, _} = From, Left, Found) ->
-    case weft_kv_fold:page(Bucket, Options, From) of
-        {error, Reason} -> {error, Reason};
+    LeftMs = UntilMs - erlang:monotonic_time(millisecond),
+    case weft_kv_fold:page(Bucket, Options#{timeout_ms := max(1, LeftMs)}, From) of
+        {error, Reason} when Found =:= [] -> {error, Reason};
+        %% Who comes for the rest gets that error, if there still is one.
+        {error, _Reason} -> {ok, together(Found), encode(From)};
         {ok, Objects, Next} ->
             Keys = [Key || {Key, Object} <- Objects, weft_kv_fold:live(Object) =/= []],
             IsLate = erlang:monotonic_time(millisecond) >= UntilMs,
