@@ -184,7 +184,7 @@ traffic_between_groups_is_told(Config) ->
 a_busy_node_is_told(Config) ->
     [N1, _, N3 | _] = ?config(nodes, Config),
     until(fun() -> reported(N3) =:= ?NAMES end),
-    Crowd = call(N1, ?MODULE, crowd, [50000]),
+    Crowd = call(N1, ?MODULE, crowd, [400]),
     Busy = {busy, node_name(n1), node_name(n1)},
     until(fun() -> lists:keymember(Busy, 1, alarms(N3)) end),
     until(fun() -> logged(N1, "WARNING", ["busy on ", n1, ": processes are woken up to "]) end),
@@ -337,7 +337,7 @@ pile(Node, Count) ->
     receive after infinity -> ok end.
 
 %% @doc A process with so many others that compute until it ends. Each of their turns takes some
-%% microseconds.
+%% milliseconds: it is of so many reductions, and a conversion counts as one.
 crowd(Count) ->
     spawn(fun() ->
                   _ = process_flag(priority, high),
@@ -345,7 +345,9 @@ crowd(Count) ->
                   receive after infinity -> ok end
           end).
 
-spin() -> spin().
+spin() ->
+    _ = float_to_binary(1.0e-30, [{scientific, 200}]),
+    spin().
 
 %% @doc The nodes that report under a duty to the agent on that node.
 listed(Node, Duty) ->

@@ -18,6 +18,11 @@ who_comes_up_joins_test_() ->
      ?_assertEqual([], weft_ops_events:sample(none, sample(#{uptime_ms => 60000}))),
      ?_assertMatch([#{kind := joined}], weft_ops_events:sample(sample(#{}), Young)),
      ?_assertMatch([#{kind := joined}], weft_ops_events:sample({silent, sample(#{})}, Young)),
+     %% It ended soon after it had come up, and is up for longer now.
+     [?_assertMatch(Expected, [Kind || #{kind := Kind} <- weft_ops_events:sample(
+                                                {silent, sample(#{uptime_ms => 1000})},
+                                                sample(#{uptime_ms => 1500, at_ms => AtMs}))])
+      || {Expected, AtMs} <- [{[joined], 3000}, {[back], 1507}]],
      ?_assertMatch([#{kind := back}, #{kind := groups_changed}],
                    weft_ops_events:sample({silent, sample(#{})}, sample(#{groups => [g2]})))].
 

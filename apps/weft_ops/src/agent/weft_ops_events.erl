@@ -36,7 +36,9 @@ sample({silent, Before}, Now) ->
 sample(Before, Now) ->
     sample(Before, Now, []).
 
-sample(#{uptime_ms := Earlier}, #{uptime_ms := UptimeMs} = Now, _Back) when UptimeMs < Earlier ->
+%% It may have run for a shorter time before: then it was started after that sample.
+sample(#{uptime_ms := Earlier, at_ms := BeforeMs}, #{uptime_ms := UptimeMs, at_ms := AtMs} = Now,
+       _Back) when UptimeMs < Earlier; AtMs - UptimeMs > BeforeMs ->
     [event(joined, Now, none, "it came up again") | told(Now)];
 sample(Before, Now, Back) ->
     lists:append([Back, sessions(Before, Now), links(Before, Now), groups(Before, Now),
