@@ -44,8 +44,9 @@ it_counts_when_it_was_compared_test() ->
         [begin
              ?assertMatch({incomplete, _}, read(Vnode)),
              ?assertEqual({reply, {error, outdated}},
-                          told({compared, make_ref(), {3, Other}}, Vnode)),
-             ?assertEqual({reply, ok}, told({compared, Since, {3, Other}}, Vnode))
+                          told({compared, make_ref(), {3, Other}, #{}}, Vnode)),
+             ?assertEqual({reply, {since, Since}}, told(since, Vnode)),
+             ?assertEqual({reply, ok}, told({compared, Since, {3, Other}, #{}}, Vnode))
          end || {Other, Since} <- Lacking],
         ?assertMatch({ok, _}, read(Vnode)),
         %% Of keys of another partition it has not got back anything.

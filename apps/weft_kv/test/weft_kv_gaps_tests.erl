@@ -47,7 +47,7 @@ compared(Dir, Kills) ->
             Kills;
         [{{N, KeyPartition, {0, Other}} = Pair, Since} | _] ->
             Steps = exchanged(Dir, weft_kv_exchange:new(Pair)),
-            {ok, ok} = ask(Dir, 0, {KeyPartition, '', <<>>}, {compared, Since, {N, Other}}),
+            {ok, ok} = ask(Dir, 0, {KeyPartition, '', <<>>}, {compared, Since, {N, Other}, #{}}),
             ok = ticked(),
             compared(Dir, Kills + Steps)
     end.

@@ -33,6 +33,23 @@ fails_if_who_forgot_counts(How) ->
     ?assertEqual([], missed(Twice, At(3), fun tag/2)),
     ?assertMatch([_], missed(Twice, At(3), fun after_one/2)).
 
+%% What the third one had has gone to the first one, when the second one was compared with that
+%% already. Then the third one forgets it, before the second one comes to it.
+what_goes_from_one_to_the_other_meanwhile_is_not_missed_test_() ->
+    [{atom_to_list(How),
+      ?_assertEqual([], missed([{write, [1, 2, 3]}, {lose, 2}, {lose, 1}, {compare, 2, 1, none},
+                                {compare, 1, 3, Loses}, {compare, 2, 3, none}, {How, [2, 1, 3], 1}],
+                               {3, 3, 1}, fun tag/2))}
+     || How <- [read, in_turn, at_once], Loses <- [{before_the_end, 3}, {after_the_end, 3}]].
+
+%% Nobody forgets anything meanwhile: so often, and not for ever.
+it_counts_again_test() ->
+    Steps = [{write, [1, 2, 3]}, {lose, 2}, {compare, 2, 1, none}, {lose, 1}, {compare, 1, 3, none},
+             {compare, 2, 3, none}, {compare, 2, 1, none}],
+    {Replicas, _, []} = lists:foldl(fun(Step, World) -> step(Step, {3, 3, 1, fun tag/2}, World) end,
+                                    {replicas(3), [], []}, Steps),
+    ?assertEqual([incomplete, ok, incomplete], [tag(3, Recall) || {_, Recall} <- Replicas]).
+
 after_one(N, Recall) ->
     case length([P || {{_, 0, _}, _} = P <- weft_kv_recall:lacking(0, ?SIZE, [N], Recall)]) of
         Lacking when Lacking < N - 1 -> ok;
@@ -46,17 +63,19 @@ finds_what_is_left(How) ->
 
 %% Acknowledged writes that were not found, though a replica had them.
 missed(Steps, {N, W, R}, Tag) ->
-    Replicas = [{weft_kv_object:new(), weft_kv_recall:none()} || _ <- lists:seq(1, N)],
     {_, _, Missed} = lists:foldl(fun(Step, World) -> step(Step, {N, W, R, Tag}, World) end,
-                                 {Replicas, [], []}, Steps),
+                                 {replicas(N), [], []}, Steps),
     Missed.
+
+replicas(N) -> [{weft_kv_object:new(), weft_kv_recall:none()} || _ <- lists:seq(1, N)].
 
 a_step(How, N, W) ->
     I = range(1, N),
     frequency([{3, {write, ?LET(Order, a_order(N), lists:sublist(Order, W))}},
                {1, {write, ?LET(Order, a_order(N), lists:sublist(Order, W - 1))}},
                {1, {lose, I}},
-               {4, {compare, I, I, frequency([{8, none}, {1, I}])}},
+               {4, {compare, I, I, frequency([{8, none}, {1, {before_the_end, I}},
+                                              {1, {after_the_end, I}}])}},
                {4, {case How of read -> read; list -> oneof([in_turn, at_once]) end,
                     a_order(N), range(1, N)}}]).
 
@@ -76,16 +95,18 @@ step({lose, I}, _, {Replicas, Acked, Missed}) ->
     {lose(I, Replicas), Acked, Missed};
 step({compare, I, I, _}, _, World) ->
     World;
-%% Somebody may forget all before it is told.
+%% Somebody may forget all before the end of the comparison, or before it is told.
 step({compare, I, Other, Loses}, {N, _, _, _}, {Replicas, Acked, Missed}) ->
     {Both, Recall} = lists:nth(I, Replicas),
     {Further, _} = lists:nth(Other, Replicas),
-    Compared = merge(Other, Both, merge(I, Further, Replicas)),
-    Left = case Loses of none -> Compared; _ -> lose(Loses, Compared) end,
-    {case [Since || {{_, 0, {_, P}}, Since} <- weft_kv_recall:lacking(I - 1, ?SIZE, [N], Recall),
-                    P =:= Other - 1] of
-         [] -> Left;
-         [Since] -> told(I, {{N, 0}, Other - 1}, Since, Left)
+    Pair = {N, 0, {I - 1, Other - 1}},
+    Sinces = weft_kv_sinces:before(Pair, ?SIZE, since(Replicas)),
+    Ended = loses(before_the_end, Loses, merge(Other, Both, merge(I, Further, Replicas))),
+    IsSame = weft_kv_sinces:is_same(Pair, Sinces, since(Ended)),
+    Left = loses(after_the_end, Loses, Ended),
+    {case [Since || {P, Since} <- weft_kv_recall:lacking(I - 1, ?SIZE, [N], Recall), P =:= Pair] of
+         [Since] when IsSame -> told(I, {{N, 0}, Other - 1}, Since, Sinces, Left);
+         _ -> Left
      end, Acked, Missed};
 step({How, Order, Answers}, Rule, {Replicas, Acked, Missed}) ->
     Left = values(lists:foldl(fun({Object, _}, Sum) -> weft_kv_object:merge(Object, Sum) end,
@@ -146,9 +167,18 @@ merge(I, Object, Replicas) ->
 lose(I, Replicas) ->
     changed(I, fun(_) -> {weft_kv_object:new(), weft_kv_recall:none()} end, Replicas).
 
-told(I, Other, Since, Replicas) ->
+loses(When, {When, I}, Replicas) -> lose(I, Replicas);
+loses(_, _, Replicas) -> Replicas.
+
+since(Replicas) ->
+    fun(P, {0, '', <<>>}, since) ->
+        {_, Recall} = lists:nth(P + 1, Replicas),
+        {ok, {since, weft_kv_recall:id(Recall)}}
+    end.
+
+told(I, Other, Since, Sinces, Replicas) ->
     changed(I, fun({Object, Recall}) ->
-                   case weft_kv_recall:compared(Other, Since, Recall) of
+                   case weft_kv_recall:compared(Other, Since, Sinces, Recall) of
                        {ok, New} -> {Object, New};
                        outdated -> {Object, Recall}
                    end
@@ -232,15 +262,40 @@ compared_one_by_one(Left, Partition, Ns, Recall) ->
     case Left of
         [] -> true;
         [{{N, P, {Partition, Other}}, Since} | Further] ->
-            {ok, Next} = weft_kv_recall:compared({{N, P}, Other}, Since, Recall),
+            {ok, Next} = weft_kv_recall:compared({{N, P}, Other}, Since, #{}, Recall),
             compared_one_by_one(Further, Partition, Ns, Next)
     end.
 
 %% Those of other versions of what it has forgotten do not count.
 a_comparison_that_began_before_it_forgot_does_not_count_test() ->
     [{_, Since} | _] = weft_kv_recall:lacking(0, ?SIZE, [2], weft_kv_recall:none()),
-    ?assertEqual(outdated, weft_kv_recall:compared({{2, 0}, 1}, Since, weft_kv_recall:none())),
-    ?assertEqual(outdated, weft_kv_recall:compared({{2, 0}, 1}, Since, weft_kv_recall:all())).
+    [?assertEqual(outdated, weft_kv_recall:compared({{2, 0}, 1}, Since, #{}, Now))
+     || Now <- [weft_kv_recall:none(), weft_kv_recall:all()]].
+
+%% One that does not say, as it is of an earlier version or away, says the same each time.
+what_the_others_were_like_is_asked_of_all_of_them_test() ->
+    Answers = #{0 => {ok, {since, all}}, 1 => {ok, {error, unknown_command}},
+                2 => {error, timeout}},
+    Ask = fun(P, {7, '', <<>>}, since) -> map_get(P, Answers) end,
+    Sinces = weft_kv_sinces:before({4, 7, {7, 1}}, ?SIZE, Ask),
+    ?assertEqual(#{0 => all, 1 => unknown, 2 => away}, Sinces),
+    ?assertEqual([true, false],
+                 [weft_kv_sinces:is_same({4, 7, {7, 0}}, Sinces,
+                                         fun(0, _, since) -> {ok, {since, Since}} end)
+                  || Since <- [all, promised]]).
+
+%% If one of them has forgotten something since, what was compared before it does not count.
+comparisons_count_together_while_the_others_stay_as_they_are_test() ->
+    Recall = weft_kv_recall:none(),
+    Since = weft_kv_recall:id(Recall),
+    With = fun({Other, Sinces}, Before) ->
+               {ok, Next} = weft_kv_recall:compared({{3, 0}, Other}, Since, Sinces, Before),
+               Next
+           end,
+    [A, B] = [#{1 => all, 2 => all}, #{1 => all, 2 => promised}],
+    ?assertEqual([true, false, true],
+                 [weft_kv_recall:counts({3, 0}, true, lists:foldl(With, Recall, Steps))
+                  || Steps <- [[{1, A}, {2, A}], [{1, A}, {2, B}], [{1, A}, {2, B}, {1, B}]]]).
 
 what_is_on_disk_counts_test() ->
     ?assertEqual([true, false], [weft_kv_recall:counts({3, 0}, IsInMemory, weft_kv_recall:on_disk())

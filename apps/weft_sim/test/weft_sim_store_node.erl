@@ -347,13 +347,16 @@ compare(Node) ->
 
 compared({{N, KeyPartition, {Number, Other}} = Pair, Since}, #node{self = Self} = Node) ->
     #{Number := Self} = Owners = maps:from_list([{P, weft_ring_table:owner(P, ring(Node))}
-                                                 || P <- [Number, Other]]),
+                                                 || P <- lists:seq(0, ?PARTITIONS - 1)]),
     coroutine(fun(Ask) ->
                   Of = fun(P, Key, Command) -> Ask({P, map_get(P, Owners), primary}, Key, Command)
                        end,
+                  Sinces = weft_kv_sinces:before(Pair, ?PARTITIONS, Of),
                   case exchanged(weft_kv_exchange:new(Pair), Of) of
                       {done, _} ->
-                          Of(Number, {KeyPartition, '', <<>>}, {compared, Since, {N, Other}});
+                          weft_kv_sinces:is_same(Pair, Sinces, Of)
+                              andalso Of(Number, {KeyPartition, '', <<>>},
+                                         {compared, Since, {N, Other}, Sinces});
                       {error, _} -> not_compared
                   end
               end).

@@ -2,8 +2,10 @@
 %% @doc Does a replica know all that it has ever acknowledged, or may it have forgotten some of it?
 %% One that has started without what it had answers reads, but does not count (a read that finds
 %% nothing there may find something elsewhere). It counts again, for the keys of a partition, when
-%% it was compared with each other replica of them since: what of its own is left anywhere, it has
-%% then. What was written meanwhile it has, or was written elsewhere. Pure.
+%% it was compared with each other replica of them since, and none of these has forgotten anything
+%% from the first comparison to its own (`weft_kv_sinces'): what of its own was left anywhere when
+%% the first one began, it has then. What was written meanwhile it has, or was written elsewhere.
+%% Pure.
 %%
 %% All replicas of a new ring are like that: nobody knows that there was nothing. So the answers of
 %% all replicas together always count (`weft_kv_coordinator_core').
@@ -11,9 +13,9 @@
 %% Not here: who compares them (`weft_kv_entropy').
 -module(weft_kv_recall).
 
--export([all/0, none/0, on_disk/0, promised/0, handed/2, is_all/1, is_promised/1, counts/3,
-         counting/4, lacking/4, is_whole/4, compared/3, mark/0, is_mark/1]).
--export_type([recall/0, since/0, mark/0]).
+-export([all/0, none/0, on_disk/0, promised/0, handed/2, is_all/1, is_promised/1, id/1, counts/3,
+         counting/4, others/3, lacking/4, is_whole/4, compared/4, mark/0, is_mark/1]).
+-export_type([recall/0, since/0, id/0, group/0, mark/0]).
 
 -define(MARK, {-1, '', <<>>}).
 
@@ -24,8 +26,12 @@
 -type what() :: none | on_disk.
 %% `on_disk': what buckets have that are in memory only may be forgotten.
 -type group() :: {N :: pos_integer(), KeyPartition :: non_neg_integer()}.
+%% With whom it was compared while the others were like that.
+-type compared() :: {weft_kv_sinces:sinces(), [Other :: non_neg_integer()]}.
 %% The keys of a partition in buckets with `N' replicas.
--opaque recall() :: all | promised | {what(), since(), #{group() => [Other :: non_neg_integer()]}}.
+-opaque recall() :: all | promised | {what(), since(), #{group() => compared()}}.
+%% Another one if it has forgotten something meanwhile.
+-type id() :: all | promised | since().
 
 %% @doc Nothing was forgotten.
 -spec all() -> recall().
@@ -57,12 +63,21 @@ is_all(Recall) -> Recall =:= all.
 -spec is_promised(recall()) -> boolean().
 is_promised(Recall) -> Recall =:= promised.
 
+%% @doc Since when it knows what it knows.
+-spec id(recall()) -> id().
+id({_, Since, _}) -> Since;
+id(AllOrPromised) -> AllOrPromised.
+
 %% @doc Does an answer count for keys like this, of a bucket that is in memory only or is not?
 -spec counts(group(), IsInMemory :: boolean(), recall()) -> boolean().
 counts(_, _, all) -> true;
 counts(_, _, promised) -> false;
 counts(_, false, {on_disk, _, _}) -> true;
-counts({N, _} = Group, _, {_, _, Compared}) -> length(maps:get(Group, Compared, [])) >= N - 1.
+counts({N, _} = Group, _, {_, _, Compared}) -> length(others_compared(Group, Compared)) >= N - 1.
+
+others_compared(Group, Compared) ->
+    {_, Others} = maps:get(Group, Compared, {#{}, []}),
+    Others.
 
 %% @doc Which of the replicas that have answered count for `r', and which for `pr', if some of them
 %% may have forgotten something. All were asked, of keys with `N' owners. Once all of them have
@@ -79,6 +94,13 @@ counting(Answered, Incomplete, All, N) ->
         {false, _} -> {Complete, Complete}
     end.
 
+%% @doc The partitions with the other replicas of these keys, in a ring of so many partitions.
+-spec others(Partition :: non_neg_integer(), Size :: pos_integer(), group()) ->
+          [non_neg_integer()].
+others(Partition, Size, {N, KeyPartition}) ->
+    [Other || Step <- lists:seq(0, N - 1), Other <- [(KeyPartition + Step) rem Size],
+              Other =/= Partition].
+
 %% @doc What the replica of this partition is still to be compared with, in a ring of so many
 %% partitions and for buckets with these numbers of replicas. It is the first one of each pair.
 -spec lacking(Partition :: non_neg_integer(), Size :: pos_integer(), [pos_integer()], recall()) ->
@@ -89,10 +111,8 @@ lacking(Partition, Size, Ns, {_, Since, Compared}) ->
     [{{N, KeyPartition, {Partition, Other}}, Since}
      || N <- Ns, Back <- lists:seq(0, N - 1),
         KeyPartition <- [(Partition - Back + Size) rem Size],
-        Step <- lists:seq(0, N - 1),
-        Other <- [(KeyPartition + Step) rem Size],
-        Other =/= Partition,
-        not lists:member(Other, maps:get({N, KeyPartition}, Compared, []))].
+        Other <- others(Partition, Size, {N, KeyPartition}),
+        not lists:member(Other, others_compared({N, KeyPartition}, Compared))].
 
 %% @doc If it starts again with what is on disk, is nothing lacking but what is in memory only? It
 %% was compared with all others, for buckets with these numbers of replicas.
@@ -104,14 +124,18 @@ is_whole(_, _, _, {on_disk, _, _}) -> true;
 is_whole(_, _, [], _) -> false;
 is_whole(Partition, Size, Ns, Recall) -> lacking(Partition, Size, Ns, Recall) =:= [].
 
-%% @doc It was compared with another replica, and has all that this one has. `outdated': it has
-%% forgotten something since.
--spec compared({group(), Other :: non_neg_integer()}, since(), recall()) ->
-          {ok, recall()} | outdated.
-compared({Group, Other}, Since, {What, Since, Compared}) ->
-    Others = lists:usort([Other | maps:get(Group, Compared, [])]),
-    {ok, {What, Since, Compared#{Group => Others}}};
-compared(_, _, _) ->
+%% @doc It was compared with another replica, and has all that this one has. Comparisons before it
+%% count only if all others are as they were then. `outdated': it has forgotten something itself
+%% since.
+-spec compared({group(), Other :: non_neg_integer()}, since(), weft_kv_sinces:sinces(),
+               recall()) -> {ok, recall()} | outdated.
+compared({Group, Other}, Since, Sinces, {What, Since, Compared}) ->
+    Before = case Compared of
+                 #{Group := {Sinces, Others}} -> Others;
+                 #{} -> []
+             end,
+    {ok, {What, Since, Compared#{Group => {Sinces, lists:usort([Other | Before])}}}};
+compared(_, _, _, _) ->
     outdated.
 
 %% @doc Among the objects of a partition, what says that some may be lacking. Earlier versions take

@@ -18,6 +18,7 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(ASK_MS, 5000).
+-define(ASK_SINCE_MS, 1000).
 %% A comparison that is not done by then goes on after all others.
 -define(COMPARE_MS, 20000).
 %% It hangs.
@@ -27,9 +28,12 @@
 -define(MUCH, 100).
 
 %% Whoever becomes the owner of a partition meanwhile may know less than the one that was asked
-%% first, so it is not asked: a comparison keeps its owners to the end.
+%% first, so it is not asked: a comparison keeps its owners to the end. One of a partition that may
+%% have forgotten something knows since when, and what the others were like when it began.
 -type comparison() :: {weft_kv_exchange:state(), owners()}
-                    | {weft_kv_exchange:state(), owners(), weft_kv_recall:since()}.
+                    | {weft_kv_exchange:state(), owners(), weft_kv_recall:since()}
+                    | {weft_kv_exchange:state(), owners(),
+                       {weft_kv_recall:since(), weft_kv_sinces:sinces()}}.
 -type owners() :: new | #{Partition :: non_neg_integer() => node()}.
 
 -record(entropy, {every_ms :: pos_integer() | infinity,
@@ -136,9 +140,17 @@ pairs(#entropy{ns = Ns}) ->
 -spec compare(comparison(), #{node() => weft_ring_handoff_pace:pace()}) -> no_return().
 compare({Exchange, Before}, Paces) ->
     exit(compared(Exchange, Before, fun(Result) -> Result end, Paces));
+compare({Exchange, Before, {_, _} = Known}, Paces) ->
+    exit(compared(Exchange, Before, fun(Result) -> {lacked, recalled(Result, Exchange, Known)} end,
+                  Paces));
 compare({Exchange, Before, Since}, Paces) ->
-    exit(compared(Exchange, Before, fun(Result) -> {lacked, recalled(Result, Exchange, Since)} end,
-                  Paces)).
+    case weft_ring_lookup:size(weft_ring) of
+        {ok, Size} ->
+            Sinces = weft_kv_sinces:before(weft_kv_exchange:pair(Exchange), Size, fun ask_since/3),
+            compare({Exchange, Before, {Since, Sinces}}, Paces);
+        {error, no_ring} ->
+            exit(no_ring)
+    end.
 
 compared(Exchange, Before, Then, Paces) ->
     {_, _, {One, Other}} = weft_kv_exchange:pair(Exchange),
@@ -151,15 +163,17 @@ compared(Exchange, Before, Then, Paces) ->
         none -> no_ring
     end.
 
-recalled({ok, Repaired}, Exchange, Since) ->
-    {N, KeyPartition, {One, Other}} = weft_kv_exchange:pair(Exchange),
-    case ask(node(), One, {KeyPartition, '', <<>>}, {compared, Since, {N, Other}}) of
+recalled({ok, Repaired}, Exchange, {Since, Sinces}) ->
+    {N, KeyPartition, {One, Other}} = Pair = weft_kv_exchange:pair(Exchange),
+    case weft_kv_sinces:is_same(Pair, Sinces, fun ask_since/3)
+        andalso ask(node(), One, {KeyPartition, '', <<>>}, {compared, Since, {N, Other}, Sinces}) of
         {ok, ok} -> {ok, Repaired};
         {ok, {error, Reason}} -> {error, Reason};
-        {error, Reason} -> {error, Reason}
+        {error, Reason} -> {error, Reason};
+        false -> {error, has_forgotten}
     end;
-recalled({more, {Exchange, Owners}}, _, Since) ->
-    {more, {Exchange, Owners, Since}};
+recalled({more, {Exchange, Owners}}, _, Known) ->
+    {more, {Exchange, Owners, Known}};
 recalled({error, Reason}, _, _) ->
     {error, Reason}.
 
@@ -200,6 +214,19 @@ asked(Number, Exchange, Ask, Pace) ->
     Sent = weft_ring_handoff_pace:sent(Number, erlang:monotonic_time(millisecond), Pace),
     _ = Ask(Other, {KeyPartition, '', <<>>}, {entropy, {root, N}}),
     weft_ring_handoff_pace:acknowledged(Number, erlang:monotonic_time(millisecond), Sent).
+
+%% One that hangs does not keep others from being compared. One that is not connected is away.
+ask_since(Partition, Key, Command) ->
+    case weft_ring_lookup:owner(weft_ring, Partition) of
+        {ok, Owner} when Owner =:= node() -> ask(Owner, Partition, Key, Command);
+        {ok, Owner} ->
+            case lists:member(Owner, nodes(connected)) of
+                true -> weft_vnode:ask(weft_kv_vnode, {Partition, Owner, primary}, Key, Command,
+                                       ?ASK_SINCE_MS);
+                false -> {error, {nodedown, Owner}}
+            end;
+        {error, Reason} -> {error, Reason}
+    end.
 
 ask(Owner, Partition, Key, Command) ->
     weft_vnode:ask(weft_kv_vnode, {Partition, Owner, primary}, Key, Command, ?ASK_MS).

@@ -5,9 +5,9 @@
 %% again.
 -module(weft_kv_gaps).
 
--export([said/4, forgot/2, promised/2, rest/4, compared/4]).
+-export([said/4, since/2, forgot/2, promised/2, rest/4, compared/5]).
 
--type group() :: {N :: pos_integer(), KeyPartition :: non_neg_integer()}.
+-type group() :: weft_kv_recall:group().
 
 %% @doc Does an answer of this partition for such keys count?
 -spec said(group(), IsInMemory :: boolean(), Partition :: non_neg_integer(),
@@ -18,6 +18,12 @@ said(Group, IsInMemory, Partition, Table) ->
         true -> ok;
         false -> incomplete
     end.
+
+%% @doc Since when it knows what it knows.
+-spec since(Partition :: non_neg_integer(), weft_kv_table:table()) -> weft_kv_recall:id().
+since(Partition, Table) ->
+    ok = settle(Partition, Table),
+    weft_kv_recall:id(weft_kv_table:recall(Table)).
 
 %% @doc Anything may be lacking.
 -spec forgot(weft_kv_table:table(), none | weft_kv_log:log()) -> none | weft_kv_log:log().
@@ -78,11 +84,11 @@ settle(Partition, Table) ->
         _ -> ok
     end.
 
-%% @doc It was compared with the replica of another partition.
+%% @doc It was compared with the replica of another partition, when all others were like that.
 -spec compared(group(), Other :: non_neg_integer(), weft_kv_recall:since(),
-               weft_kv_table:table()) -> ok | {error, outdated}.
-compared(Group, Other, Since, Table) ->
-    case weft_kv_recall:compared({Group, Other}, Since, weft_kv_table:recall(Table)) of
+               weft_kv_sinces:sinces(), weft_kv_table:table()) -> ok | {error, outdated}.
+compared(Group, Other, Since, Sinces, Table) ->
+    case weft_kv_recall:compared({Group, Other}, Since, Sinces, weft_kv_table:recall(Table)) of
         {ok, New} -> weft_kv_table:recall(New, Table);
         outdated -> {error, outdated}
     end.

@@ -137,8 +137,11 @@ command({KeyPartition, _, _}, {entropy, {What, N}}, #replica{table = Table}) ->
                     weft_kv_table:entries(N, KeyPartition, Segments, Page, Table);
                 _OfALaterVersion -> {error, unknown_command}
             end};
-command({KeyPartition, _, _}, {compared, Since, {N, Other}}, #replica{table = Table} = Replica) ->
-    {reply, case weft_kv_gaps:compared({N, KeyPartition}, Other, Since, Table) of
+command(_, since, #replica{partition = Partition, table = Table}) ->
+    {reply, {since, weft_kv_gaps:since(Partition, Table)}};
+command({KeyPartition, _, _}, {compared, Since, {N, Other}, Sinces},
+        #replica{table = Table} = Replica) ->
+    {reply, case weft_kv_gaps:compared({N, KeyPartition}, Other, Since, Sinces, Table) of
                 ok -> weft_kv_stats:partition(has(Replica));
                 {error, outdated} -> {error, outdated}
             end};
