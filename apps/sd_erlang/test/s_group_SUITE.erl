@@ -118,10 +118,11 @@ crash_and_return(Config) ->
     Lost = process(N2),
     yes = s(N2, register_name, [g1, lost, Lost]),
     until(fun() -> s(N3, whereis_name, [g1, lost]) =:= Lost end),
-    %% Those of one group connect when they know of it, each pair in its own time.
+    %% Those of one group connect when they know of it, each pair in its own time. The groups hear
+    %% of that somewhat later.
     [until(fun() ->
-                   Connected = [weft_test_nodes:name(Node) | call(Node, erlang, nodes, [])],
-                   s(Node, own_nodes, []) -- Connected =:= []
+                   {ok, Up} = call(Node, weft_group, monitor_nodes, [all, true]),
+                   s(Node, own_nodes, []) -- [weft_test_nodes:name(Node) | Up] =:= []
            end) || Node <- [N1, N3, N4]],
     [ok = call(Node, ?MODULE, listen, [true]) || Node <- [N1, N3, N4]],
     weft_test_nodes:kill(N2),
