@@ -272,7 +272,7 @@ a_comparison_that_began_before_it_forgot_does_not_count_test() ->
     [?assertEqual(outdated, weft_kv_recall:compared({{2, 0}, 1}, Since, #{}, Now))
      || Now <- [weft_kv_recall:none(), weft_kv_recall:all()]].
 
-%% One that does not say, as it is of an earlier version or away, says the same each time.
+%% One of an earlier version does not say, and is taken for one that forgets nothing meanwhile.
 what_the_others_were_like_is_asked_of_all_of_them_test() ->
     Answers = #{0 => {ok, {since, all}}, 1 => {ok, {error, unknown_command}},
                 2 => {error, timeout}},
@@ -282,7 +282,9 @@ what_the_others_were_like_is_asked_of_all_of_them_test() ->
     ?assertEqual([true, false],
                  [weft_kv_sinces:is_same({4, 7, {7, 0}}, Sinces,
                                          fun(0, _, since) -> {ok, {since, Since}} end)
-                  || Since <- [all, promised]]).
+                  || Since <- [all, promised]]),
+    %% It may have forgotten something, and is as slow to say so as before.
+    ?assertNot(weft_kv_sinces:is_same({4, 7, {7, 2}}, Sinces, Ask)).
 
 %% If one of them has forgotten something since, what was compared before it does not count.
 comparisons_count_together_while_the_others_stay_as_they_are_test() ->

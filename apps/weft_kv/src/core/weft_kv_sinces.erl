@@ -21,10 +21,13 @@ before({N, KeyPartition, {One, _}}, Size, Ask) ->
     maps:from_list([{Other, since(Other, KeyPartition, Ask)}
                     || Other <- weft_kv_recall:others(One, Size, {N, KeyPartition})]).
 
-%% @doc To be called after it.
+%% @doc To be called after it. Of one that has not answered nobody knows.
 -spec is_same(weft_kv_exchange:pair(), sinces(), weft_kv_copy:ask()) -> boolean().
 is_same({_, KeyPartition, {_, Other}}, Sinces, Ask) ->
-    map_get(Other, Sinces) =:= since(Other, KeyPartition, Ask).
+    case since(Other, KeyPartition, Ask) of
+        away -> false;
+        Since -> map_get(Other, Sinces) =:= Since
+    end.
 
 since(Partition, KeyPartition, Ask) ->
     case Ask(Partition, {KeyPartition, '', <<>>}, since) of

@@ -218,9 +218,8 @@ asked(Number, Exchange, Ask, Pace) ->
 %% One that hangs does not keep others from being compared. One that is not connected is away.
 ask_since(Partition, Key, Command) ->
     case weft_ring_lookup:owner(weft_ring, Partition) of
-        {ok, Owner} when Owner =:= node() -> ask(Owner, Partition, Key, Command);
         {ok, Owner} ->
-            case lists:member(Owner, nodes(connected)) of
+            case lists:member(Owner, [node() | nodes(connected)]) of
                 true -> weft_vnode:ask(weft_kv_vnode, {Partition, Owner, primary}, Key, Command,
                                        ?ASK_SINCE_MS);
                 false -> {error, {nodedown, Owner}}

@@ -8,7 +8,7 @@
 %%
 %% An end opens a circuit with the target's name. Each end has labels of its own
 %% (`weft_circuit_labels'). On a gateway a label is joined to one of another link
-%% (`weft_switch_gateway'). While the link is down, circuits to be opened wait
+%% (`weft_switch_gateway'). While the link is down, who asks for a circuit waits
 %% (`weft_pending_circuits'). A circuit ends with a close in both directions. It is not repeated: a
 %% packet for an unknown label is answered by one.
 %%

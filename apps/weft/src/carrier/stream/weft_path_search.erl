@@ -131,10 +131,10 @@ handle({link, open, {error, Reason}}, Search) ->
 handle({link, {move, Link}, {ok, Link, true}}, Search) ->
     ok(ask(Search));
 handle({opening, Link, Label}, #search{attempt = {Link, Earlier}, open_ms = OpenMs} = Search) ->
-    opening([{drop, Link, Earlier} || Earlier =/= none],
-            retry_after(OpenMs, Search#search{attempt = {Link, Label}}));
+    {Waiting, Timer} = retry_after(OpenMs, Search#search{attempt = {Link, Label}}),
+    {ok, Waiting, dropped({Link, Earlier}) ++ Timer};
 handle({opening, Link, Label}, Search) ->
-    {ok, Search, [{drop, Link, Label}]};
+    {ok, Search, dropped({Link, Label})};
 %% It may have asked another one since then, and with another mode: what it asks for now counts.
 handle({up, Link}, #search{attempt = {Link, none}} = Search) ->
     ok(ask(Search));
@@ -154,9 +154,7 @@ handle(_Event, Search) ->
 
 ok({Search, Effects}) -> {ok, Search, Effects}.
 
-opening(Drop, {Search, Timer}) -> {ok, Search, Drop ++ Timer}.
-
-%% After a pause there is no attempt. A link that is down has not asked anybody.
+%% After a pause there is no attempt. A link that has named no label has not asked anybody.
 unanswered(#search{attempt = undefined} = Search) -> Search;
 unanswered(#search{attempt = {_Link, none}} = Search) -> Search;
 unanswered(#search{is_repeated = false} = Search) -> Search#search{is_repeated = true};
@@ -166,10 +164,11 @@ unanswered(#search{open_ms = OpenMs} = Search) ->
 %% Instead of an attempt that is under way.
 ask(#search{asks = false} = Search) ->
     {Search, []};
-ask(#search{attempt = {Link, Label}} = Search) when Label =/= none ->
-    {Search#search{attempt = undefined}, [{drop, Link, Label}, {find_link, open}]};
-ask(Search) ->
-    {Search#search{attempt = undefined}, [{find_link, open}]}.
+ask(#search{attempt = Attempt} = Search) ->
+    {Search#search{attempt = undefined}, dropped(Attempt) ++ [{find_link, open}]}.
+
+dropped({Link, Label}) when Label =/= none -> [{drop, Link, Label}];
+dropped(_NoLabel) -> [].
 
 %% A stream that had a path is known to the peer. While there is none, the link that was asked for
 %% one is watched.
