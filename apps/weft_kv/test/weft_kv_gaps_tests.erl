@@ -163,6 +163,25 @@ a_file_of_an_earlier_version_is_taken_for_whole_test() ->
         ?assertEqual(ok, killed(Dir))
     end).
 
+%% In the file that replaces it, so that it does not matter whether the damaged one is still there.
+what_was_damaged_is_lacking_until_it_has_come_test() ->
+    world(fun(Dir) ->
+        put(0, lists:foldl(fun stored/2, whole(vnode(0, #{dir => Dir})),
+                           [Key || {Key, _} <- ?KEYS])),
+        ok = ticked(),
+        ok = committed(),
+        ?assertEqual(ok, killed(Dir)),
+        ok = file:write_file(file(Dir), <<1:64, 2:64>>, [append]),
+        ?assertEqual(incomplete, found(Dir)),
+        %% Nothing was committed.
+        ?assertEqual({incomplete, incomplete}, {killed(Dir), found(Dir)}),
+        put(0, whole(vnode(0, #{dir => Dir}))),
+        ok = ticked(),
+        ok = committed(),
+        ?assertMatch([_], filelib:wildcard(file(Dir) ++ ".damaged.*")),
+        ?assertEqual({ok, ok}, {killed(Dir), found(Dir)})
+    end).
+
 %% --- helpers ----------------------------------------------------------------------------------
 
 world(Fun) ->
@@ -240,10 +259,13 @@ started(Dir, Bytes) ->
     Copy = filename:join(Dir, "copy"),
     ok = filelib:ensure_dir(file(Copy)),
     ok = file:write_file(file(Copy), Bytes),
-    {_, Ref} = spawn_monitor(fun() -> exit({says, says(vnode(0, #{dir => Copy}))}) end),
-    Says = receive {'DOWN', Ref, process, _, {says, Answer}} -> Answer end,
+    Says = found(Copy),
     ok = file:del_dir_r(Copy),
     Says.
+
+found(Dir) ->
+    {_, Ref} = spawn_monitor(fun() -> exit({says, says(vnode(0, #{dir => Dir}))}) end),
+    receive {'DOWN', Ref, process, _, {says, Answer}} -> Answer end.
 
 says(Vnode) ->
     case lists:usort([read(Key, Vnode) || {Key, _} <- ?KEYS]) of

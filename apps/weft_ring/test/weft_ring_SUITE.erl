@@ -6,12 +6,12 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([the_life_of_a_ring/1, a_ring_over_a_gateway/1]).
+-export([the_life_of_a_ring/1, a_ring_over_a_gateway/1, locations_are_attributes/1]).
 -export([hand_over/1]).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [the_life_of_a_ring, a_ring_over_a_gateway].
+all() -> [the_life_of_a_ring, a_ring_over_a_gateway, locations_are_attributes].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -71,6 +71,33 @@ a_ring_over_a_gateway(Config) ->
     settled(Refs, [RefC]),
     ?assertEqual([gone], statuses(RefA, [RefA])).
 
+%% Each node says by itself in which rack it is, and the one that plans goes by that: copies of a key
+%% are in distinct racks, also when there are more nodes, and on a node that was not told.
+locations_are_attributes(Config) ->
+    [A, B, C, D] = Refs =
+        [start(Name, [{tuning, #{attributes => #{rack => Rack}}}],
+               [{location, {attribute, rack}}], Config)
+         || {Name, Rack} <- [{a, 1}, {b, 1}, {c, 2}, {d, 2}]],
+    ok = ring(A, create, []),
+    [ok = ring(Ref, join, [node_of(A)]) || Ref <- [B, C, D]],
+    wait(fun() -> statuses(A, [B, C, D]) =:= [joining, joining, joining] end),
+    _ = committed(A, [{B, join}, {C, join}]),
+    settled(Refs, [A, B, C]),
+    %% Two of three nodes are in one rack, and have two thirds of the partitions.
+    ?assertNotEqual([], in_one_rack(D, [A, B])),
+    #{gave_way := GaveWay} = committed(C, [{D, join}]),
+    ?assertEqual(false, lists:keymember(distinct_locations, 1, GaveWay)),
+    settled(Refs, [A, B, C, D]),
+    ?assertEqual([], in_one_rack(D, [A, B])),
+    ?assertEqual([], in_one_rack(A, [C, D])).
+
+%% Keys of which both copies are on these nodes.
+in_one_rack(Ref, Others) ->
+    Nodes = [node_of(Other) || Other <- Others],
+    [Key || Number <- lists:seq(1, 200), Key <- [integer_to_binary(Number)],
+            {ok, Places} <- [ring(Ref, primaries, [Key, 2])],
+            [Node || {_, Node, _} <- Places] -- Nodes =:= []].
+
 %% --- nodes ------------------------------------------------------------------------------------
 
 started(Name, Settings, Config) ->
@@ -81,11 +108,13 @@ started(Name, Settings, Config) ->
 
 start(Name, Config) -> start(Name, [], Config).
 
-start(Name, Settings, Config) ->
+start(Name, Settings, Config) -> start(Name, Settings, [], Config).
+
+start(Name, Settings, OfRing, Config) ->
     Dir = filename:join([?config(priv_dir, Config), integer_to_list(length(Settings)),
                          atom_to_list(Name)]),
     Environment = [{partitions, 16}, {n_val, 2}, {sync_ms, 300}, {dir, Dir},
-                   {handoff, {?MODULE, hand_over}}],
+                   {handoff, {?MODULE, hand_over}} | OfRing],
     Args = lists:append([["-pa", weft_test_nodes:ebin(Module)] || Module <- [?MODULE, weft_ring]])
         ++ ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]
         ++ lists:append([["-weft_ring", atom_to_list(Key), lists:flatten(io_lib:format("~p", [V]))]

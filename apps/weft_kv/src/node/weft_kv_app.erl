@@ -41,14 +41,16 @@ of_vnodes() ->
 
 %% What was written here for other nodes has to reach them, though nobody asks for it.
 stored() ->
-    lists:foreach(fun(Partition) ->
-                      case weft_vnodes:start({weft_kv_vnode, Partition}, node()) of
-                          {ok, started} -> ok;
-                          {error, Reason} ->
-                              logger:error("weft_kv: partition ~b does not start: ~0tp",
-                                           [Partition, Reason])
-                      end
-                  end, weft_kv_disk:stored(weft_kv_vnode:directory(of_vnodes()))).
+    Partitions = weft_kv_disk:stored(weft_kv_vnode:directory(of_vnodes())),
+    _ = weft_kv_crew:map(fun stored/1, Partitions, weft_vnodes:at_a_time()),
+    ok.
+
+stored(Partition) ->
+    case weft_vnodes:start({weft_kv_vnode, Partition}, node()) of
+        {ok, started} -> ok;
+        {error, Reason} ->
+            logger:error("weft_kv: partition ~b does not start: ~0tp", [Partition, Reason])
+    end.
 
 %% @private
 -spec stop(term()) -> ok.

@@ -27,19 +27,18 @@
 
 %% @doc Puts what is in the file of a partition into the table. A bucket that is to be in memory
 %% only and is in the file counts as `synced' until it has left it. A file in which there is nothing
-%% may have been lost, and of a damaged one the end was.
+%% may have been lost, and of a damaged one the end was; that is in the file which replaces it.
 -spec open(file:filename(), non_neg_integer(), Purpose :: atom(), weft_kv_table:table()) ->
           {ok, weft_kv_log:log(), weft_kv_durability:durabilities()} | {error, term()}.
 open(Dir, Partition, Purpose, Table) ->
-    case weft_kv_log:open(Dir, Partition, Purpose) of
+    case weft_kv_log:open(Dir, Partition, Purpose, [saying(lacking)]) of
         {ok, Log0, Entries} ->
             Says = lists:foldl(fun(Entry, Before) -> loaded(Entry, Before, Table) end, whole,
                                Entries),
             Configured = weft_kv_durability:expected(),
             InMemory = weft_kv_durability:in_memory(Configured),
             InFile = [Bucket || Bucket <- InMemory, weft_kv_table:bytes([Bucket], Table) > 0],
-            IsWhole = Entries =/= [] andalso Says =:= whole
-                andalso weft_kv_log:damaged(Dir, Partition) =:= [],
+            IsWhole = Entries =/= [] andalso Says =:= whole,
             ok = weft_kv_table:recall(case {IsWhole, InMemory -- InFile} of
                                           {false, _} -> weft_kv_recall:none();
                                           {true, []} -> weft_kv_recall:all();

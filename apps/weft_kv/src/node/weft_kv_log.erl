@@ -27,8 +27,8 @@
 %% file, without what was written since. The former one is not gone on with, as it has no name.
 -module(weft_kv_log).
 
--export([open/3, damaged/2, file/1, append/2, append/3, commit/1, commit/2, is_waiting/1, bytes/1,
-         synced_bytes/1, rewrite/2, delete/1, close/1]).
+-export([open/3, open/4, damaged/2, file/1, append/2, append/3, commit/1, commit/2, is_waiting/1,
+         bytes/1, synced_bytes/1, rewrite/2, delete/1, close/1]).
 -export_type([log/0, entry/0]).
 
 %% What is not synced. It is kept, the latest first, until it is: after an error nobody knows what
@@ -67,36 +67,41 @@
 %% the directory.
 -spec open(file:filename(), non_neg_integer(), Purpose :: atom()) ->
           {ok, log(), [entry()]} | {error, term()}.
-open(Dir, Partition, Purpose) ->
-    case found(Dir, Partition) of
+open(Dir, Partition, Purpose) -> open(Dir, Partition, Purpose, []).
+
+%% @doc The same; of a file that is damaged, these entries are behind what is kept of it.
+-spec open(file:filename(), non_neg_integer(), Purpose :: atom(), IfDamaged :: [entry()]) ->
+          {ok, log(), [entry()]} | {error, term()}.
+open(Dir, Partition, Purpose, IfDamaged) ->
+    case found(Dir, Partition, IfDamaged) of
         {ok, Log, Entries} -> {ok, Log#log{dir = Dir, purpose = Purpose}, Entries};
         {error, Reason} -> {error, Reason}
     end.
 
-found(Dir, Partition) ->
+found(Dir, Partition, IfDamaged) ->
     File = filename:join(Dir, integer_to_list(Partition) ++ ".log"),
     case {filelib:ensure_dir(File), file:read_file(File)} of
         {{error, Reason}, _} -> {error, {Reason, File}};
         {ok, {error, enoent}} -> created(File, []);
         {ok, {error, Reason}} -> {error, {Reason, File}};
-        {ok, {ok, Bytes}} -> recovered(File, Bytes)
+        {ok, {ok, Bytes}} -> recovered(File, Bytes, IfDamaged)
     end.
 
-recovered(File, <<?MAGIC, Records/binary>> = Bytes) ->
+recovered(File, <<?MAGIC, Records/binary>> = Bytes, IfDamaged) ->
     case scan(Records, ?MAGIC_BYTES, []) of
         {whole, _, Entries} -> opened(File, byte_size(Bytes), Entries);
         {torn, At, Entries} ->
             logger:warning("weft_kv: ~ts was being written at its end; ~b bytes are cut off",
                            [File, byte_size(Bytes) - At]),
             opened(File, At, Entries);
-        {damaged, At, Entries} -> quarantined(File, At, Entries)
+        {damaged, At, Entries} -> quarantined(File, At, Entries ++ IfDamaged)
     end;
-recovered(File, <<?FORMAT, Version, "\n", _/binary>>) when Version >= $0, Version =< $9 ->
+recovered(File, <<?FORMAT, Version, "\n", _/binary>>, _) when Version >= $0, Version =< $9 ->
     {error, {written_by_another_version, File}};
-recovered(File, Bytes) ->
+recovered(File, Bytes, IfDamaged) ->
     case lists:prefix(binary_to_list(Bytes), ?MAGIC) of
         true -> created(File, []);
-        false -> quarantined(File, 0, [])
+        false -> quarantined(File, 0, IfDamaged)
     end.
 
 %% @doc The files that were put aside, by their names. What was behind the damage is forgotten.

@@ -25,8 +25,8 @@
                | {unknown, term()} | {failed, term()}.
 %% `overload': too many wait for this partition. `not_owner', `moved': another node has the
 %% partition now. In all these cases nothing was done. `timeout', `{unknown, Reason}': the answer
-%% did not come, and the command may have been carried out or not. `{failed, Reason}': `change/4'
-%% said so.
+%% did not come, and the command may have been carried out or not. `{failed, Reason}': `change/4' or
+%% `init/2' said so.
 
 %% The data of a partition are there, and nobody has written to them yet.
 -callback init(Partition :: non_neg_integer(), Options :: term()) ->
@@ -197,9 +197,11 @@ request(Module, {Partition, Node, Role} = Place, Request, TimeoutMs) ->
     end.
 
 started(Module, {Partition, Node, _}, Name, Request, TimeoutMs, Role) ->
+    DeadlineMs = erlang:monotonic_time(millisecond) + TimeoutMs,
     case called({weft_vnodes, Node}, {start, Module, Partition, Role}, TimeoutMs) of
         {ok, started} ->
-            case called({Name, Node}, Request, TimeoutMs) of
+            LeftMs = max(1, DeadlineMs - erlang:monotonic_time(millisecond)),
+            case called({Name, Node}, Request, LeftMs) of
                 noproc -> {error, moved};
                 Result -> Result
             end;
@@ -220,4 +222,5 @@ called(Server, Request, TimeoutMs) ->
 
 %% It ended before it looked at this.
 ended(normal) -> moved;
+ended({shutdown, {not_opened, Reason}}) -> {failed, Reason};
 ended(Reason) -> {unknown, Reason}.

@@ -13,13 +13,17 @@
 -behaviour(gen_server).
 
 -export([start_link/5]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2,
+         format_status/1]).
 
 -define(TICK_MS, 1000).
 %% So long a partition that has another owner refuses what is asked here.
 -define(REFUSE_MS, 1000).
 %% How many answers wait for one commit.
 -define(HELD_MAX, 200).
+
+%% In place of the data.
+-define(NOT_OPEN, {?MODULE, not_open}).
 
 -record(sending, {core :: weft_ring_handoff_sender_core:state(),
                   transfer :: weft_ring_table:transfer(),
@@ -33,8 +37,8 @@
 -record(vnode, {name :: atom(),
                 module :: module(),
                 partition :: non_neg_integer(),
-                data :: term(),
-                kept :: weft_vnode_notes:kept(),
+                data = ?NOT_OPEN :: term(),
+                kept = weft_vnode_notes:fresh() :: weft_vnode_notes:kept(),
                 config :: map(),
                 sending = none :: none | #sending{},
                 receiving = none :: none | weft_ring_handoff_receiver_core:state(),
@@ -45,6 +49,8 @@
                 %% Answers that wait for a commit.
                 held = [] :: [{gen_server:from(), term()}]}).
 
+%% @doc The process has its name. It is asked as soon as its data are open; if they can not be
+%% opened, it ends with `{shutdown, {not_opened, Reason}}'.
 -spec start_link(atom(), module(), non_neg_integer(), term(), map()) ->
           {ok, pid()} | {error, term()}.
 start_link(Name, Module, Partition, Options, Config) ->
@@ -53,14 +59,26 @@ start_link(Name, Module, Partition, Options, Config) ->
 %% @private
 init({Name, Module, Partition, Options, Config}) ->
     process_flag(trap_exit, true),
-    _ = erlang:send_after(?TICK_MS, self(), tick),
-    Vnode = #vnode{name = Name, module = Module, partition = Partition, config = Config,
-                   kept = weft_vnode_notes:fresh()},
+    Vnode = #vnode{name = Name, module = Module, partition = Partition, config = Config},
+    {ok, Vnode, {continue, {open, Options}}}.
+
+%% Whoever starts partitions does not wait for the disk of each.
+%% @private
+handle_continue({open, Options}, Vnode) ->
+    weft_redact:run(fun() -> opened(Options, Vnode) end).
+
+opened(Options, #vnode{name = Name, module = Module, partition = Partition} = Vnode) ->
     case Module:init(Partition, Options) of
-        {ok, Data, Kept} -> {ok, anew(Vnode#vnode{data = Data, kept = Kept})};
-        {ok, Data} -> {ok, anew(Vnode#vnode{data = Data})};
-        {error, Reason} -> {stop, Reason}
+        {ok, Data} -> {noreply, with_data(Data, Vnode)};
+        {ok, Data, Kept} -> {noreply, with_data(Data, Vnode#vnode{kept = Kept})};
+        {error, Reason} ->
+            logger:error("~ts can not be opened: ~0tP", [Name, Reason, 20]),
+            {stop, {shutdown, {not_opened, Reason}}, Vnode}
     end.
+
+with_data(Data, Vnode) ->
+    _ = erlang:send_after(?TICK_MS, self(), tick),
+    anew(Vnode#vnode{data = Data}).
 
 %% @private
 handle_call(Request, From, Vnode) ->
@@ -76,6 +94,8 @@ asked({cover, Question}, _From, #vnode{module = Module, data = Data} = Vnode) ->
         {error, Reason} -> {reply, {error, Reason}, Vnode};
         ok -> {reply, {ok, Module:cover(Question, Data)}, Vnode}
     end;
+asked(opened, _From, Vnode) ->
+    {reply, ok, Vnode};
 asked(waiting, _From, #vnode{module = Module, data = Data} = Vnode) ->
     Waiting = case erlang:function_exported(Module, waiting, 1) of
                   true -> Module:waiting(Data);
@@ -138,6 +158,8 @@ told(Message, Vnode) ->
     {noreply, Vnode}.
 
 %% @private
+terminate(_Reason, #vnode{data = ?NOT_OPEN}) ->
+    ok;
 terminate(Reason, #vnode{module = Module, data = Data}) ->
     case erlang:function_exported(Module, terminate, 2) of
         true -> Module:terminate(Reason, Data);

@@ -1,14 +1,30 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Starts the processes of partitions, when somebody needs one that is not there. Callers come
 %% here only after they found no process. Not here: requests for keys.
+%%
+%% A partition with much on disk is not open for a while, and has it in memory twice meanwhile. So
+%% some are opened at a time, as many as there are schedulers, and the others wait for their turn;
+%% those that are there already do not.
 -module(weft_vnodes).
 -behaviour(gen_server).
 
--export([start_link/1, start/2, waiting/0, queues/0]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([start_link/1, start/2, at_a_time/0, waiting/0, queues/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2,
+         code_change/3, opened/1]).
 
 -define(START_MS, 60000).
 -define(WAITING_MS, 5000).
+%% Also with one scheduler, one that hangs does not keep the next one from its turn.
+-define(AT_A_TIME_MIN, 2).
+
+-type which() :: {module(), Partition :: non_neg_integer()}.
+
+-record(starting, {config :: map(),
+                   %% Who waits for which partition, those among them that have no turn yet, and
+                   %% those that are opened.
+                   callers = #{} :: #{which() => [gen_server:from()]},
+                   queue = queue:new() :: queue:queue(which()),
+                   opening = #{} :: #{reference() => which()}}).
 
 %% @doc With the vnodes of the configuration: `[{Module, Options}]', and what concerns all.
 -spec start_link(map()) -> {ok, pid()} | {error, term()}.
@@ -21,6 +37,10 @@ start({Module, Partition}, Node) ->
     try gen_server:call({?MODULE, Node}, {start, Module, Partition, any}, ?START_MS)
     catch exit:{Reason, _} -> {error, Reason}
     end.
+
+%% @doc How many partitions of this node are opened at the same time.
+-spec at_a_time() -> pos_integer().
+at_a_time() -> max(?AT_A_TIME_MIN, erlang:system_info(schedulers_online)).
 
 %% @doc How much waits in which processes of this node for other owners; 0 is left out.
 -spec waiting() -> [{pid(), pos_integer() | unknown}].
@@ -48,45 +68,110 @@ waiting(Pid) ->
 init(#{vnodes := Vnodes} = Config) ->
     process_flag(trap_exit, true),
     ok = weft_vnode_names:make([Module || {Module, _} <- Vnodes]),
-    {ok, Config}.
+    {ok, #starting{config = Config}}.
 
 %% @private
-handle_call({start, Module, Partition, Role}, _From, #{vnodes := Vnodes} = Config) ->
-    case {lists:keyfind(Module, 1, Vnodes), weft_ring_lookup:is_mine(weft_ring, Partition)} of
-        {false, _} -> {reply, {error, no_vnode}, Config};
-        {_, {error, Reason}} when Role =/= any; Reason =:= no_partition ->
-            {reply, {error, Reason}, Config};
-        {_, {ok, false}} when Role =:= primary ->
-            {reply, {error, not_owner}, Config};
-        {{Module, Options}, _} ->
-            {reply, started(Module, Partition, Options, Config), Config}
+handle_call({start, Module, Partition, Role}, From, Starting) ->
+    case is_startable({Module, Partition}, Role, Starting) of
+        ok -> {noreply, next(wanted({Module, Partition}, From, Starting))};
+        is_there -> {reply, {ok, started}, Starting};
+        {error, Reason} -> {reply, {error, Reason}, Starting}
     end;
-handle_call(Request, _From, Config) ->
-    {reply, weft_stray:call(Request), Config}.
+handle_call(Request, _From, Starting) ->
+    {reply, weft_stray:call(Request), Starting}.
 
-started(Module, Partition, Options, Config) ->
+is_startable({Module, Partition} = Which, Role, #starting{config = #{vnodes := Vnodes}} = Starting) ->
+    case {lists:keymember(Module, 1, Vnodes), weft_ring_lookup:is_mine(weft_ring, Partition)} of
+        {false, _} -> {error, no_vnode};
+        {_, {error, Reason}} when Role =/= any; Reason =:= no_partition -> {error, Reason};
+        {_, {ok, false}} when Role =:= primary -> {error, not_owner};
+        _ -> is_there(Which, Starting)
+    end.
+
+is_there({Module, Partition} = Which, #starting{callers = Callers}) ->
     case weft_vnode_names:name(Module, Partition) of
-        {ok, Name} -> child([Name, Module, Partition, Options, Config]);
+        {ok, Name} ->
+            case not is_map_key(Which, Callers) andalso is_pid(whereis(Name)) of
+                true -> is_there;
+                false -> ok
+            end;
         {error, Reason} -> {error, Reason}
     end.
 
-child(Args) ->
-    case supervisor:start_child(weft_vnode_sup, Args) of
-        {ok, _} -> {ok, started};
-        {error, {already_started, _}} -> {ok, started};
-        {error, Reason} -> {error, {failed, Reason}}
+%% --- turns ------------------------------------------------------------------------------------
+
+wanted(Which, From, #starting{callers = Callers, queue = Queue,
+                              config = #{queue_max := Max}} = Starting) ->
+    case Callers of
+        #{Which := Waiting} when length(Waiting) >= Max ->
+            gen_server:reply(From, {error, overload}),
+            Starting;
+        #{Which := Waiting} ->
+            Starting#starting{callers = Callers#{Which := [From | Waiting]}};
+        #{} ->
+            Starting#starting{callers = Callers#{Which => [From]}, queue = queue:in(Which, Queue)}
     end.
 
+next(#starting{opening = Opening, queue = Queue} = Starting) ->
+    case map_size(Opening) < at_a_time() andalso queue:out(Queue) of
+        {{value, Which}, Left} -> next(start_child(Which, Starting#starting{queue = Left}));
+        _ -> Starting
+    end.
+
+start_child(Which, #starting{opening = Opening, config = Config} = Starting) ->
+    case supervisor:start_child(weft_vnode_sup, child(Which, Config)) of
+        {ok, Pid} ->
+            {_, Ref} = spawn_monitor(?MODULE, opened, [Pid]),
+            Starting#starting{opening = Opening#{Ref => Which}};
+        {error, {already_started, _}} -> answer(Which, {ok, started}, Starting);
+        {error, Reason} -> answer(Which, {error, {failed, Reason}}, Starting)
+    end.
+
+child({Module, Partition}, #{vnodes := Vnodes} = Config) ->
+    {ok, Name} = weft_vnode_names:name(Module, Partition),
+    [Name, Module, Partition, proplists:get_value(Module, Vnodes), Config].
+
 %% @private
-handle_cast(Request, Config) ->
+-spec opened(pid()) -> no_return().
+opened(Pid) ->
+    exit(try gen_server:call(Pid, opened, infinity) of
+             ok -> {opened, {ok, started}}
+         catch
+             exit:{{shutdown, {not_opened, Reason}}, _} -> {opened, {error, {failed, Reason}}};
+             %% It was open, and had nothing that would be missed.
+             exit:{normal, _} -> {opened, {ok, started}};
+             exit:{noproc, _} -> {opened, {ok, started}};
+             exit:{Reason, _} -> {opened, {error, {failed, Reason}}}
+         end).
+
+answer(Which, Answer, #starting{callers = Callers} = Starting) ->
+    {Waiting, Left} = maps:take(Which, Callers),
+    lists:foreach(fun(From) -> gen_server:reply(From, Answer) end, lists:reverse(Waiting)),
+    Starting#starting{callers = Left}.
+
+%% @private
+handle_cast(Request, Starting) ->
     ok = weft_stray:message(Request),
-    {noreply, Config}.
+    {noreply, Starting}.
 
 %% @private
-handle_info(Message, Config) ->
+handle_info({'DOWN', Ref, process, _, Result}, #starting{opening = Opening} = Starting)
+  when is_map_key(Ref, Opening) ->
+    {Which, Left} = maps:take(Ref, Opening),
+    Answer = case Result of
+                 {opened, How} -> How;
+                 Reason -> {error, {failed, Reason}}
+             end,
+    {noreply, next(answer(Which, Answer, Starting#starting{opening = Left}))};
+handle_info(Message, Starting) ->
     ok = weft_stray:message(Message),
-    {noreply, Config}.
+    {noreply, Starting}.
 
 %% @private
-terminate(_Reason, _Config) ->
+terminate(_Reason, _Starting) ->
     weft_vnode_names:forget().
+
+%% @private
+%% The state of earlier code was the configuration.
+code_change(_Version, #{vnodes := _} = Config, _Extra) -> {ok, #starting{config = Config}};
+code_change(_Version, #starting{} = Starting, _Extra) -> {ok, Starting}.

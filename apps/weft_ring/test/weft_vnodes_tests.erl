@@ -1,0 +1,192 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Partitions that are started, of a module that opens when it is told to.
+-module(weft_vnodes_tests).
+-behaviour(weft_vnode).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2]).
+
+-define(WAIT_MS, 10000).
+-define(CALLERS_MAX, 3).
+
+all_test_() ->
+    {foreach, local, fun setup/0, fun cleanup/1,
+     [{Title, {timeout, 60, Test}}
+      || {Title, Test} <- [{"one that hangs keeps no other from opening", fun one_hangs/0},
+                           {"some are opened at a time", fun some_at_a_time/0},
+                           {"a partition is opened once for all who wait", fun once_for_all/0},
+                           {"who waits is bounded", fun bounded/0},
+                           {"what can not be opened is told", fun can_not_be_opened/0},
+                           {"who asks meanwhile is told, too", fun asked_meanwhile/0},
+                           {"one that is killed is told", fun killed/0},
+                           {"opening counts for the time of a request", fun in_time/0},
+                           {"one that is there needs no turn", fun is_there/0},
+                           {"it was started by earlier code", fun earlier_code/0},
+                           {"strays end nothing", fun strays/0}]]}.
+
+setup() ->
+    ok = weft_ring_lookup:publish_owners(weft_ring, [node() || _ <- lists:seq(1, 64)]),
+    {ok, Sup} = weft_vnode_sup:start_link(),
+    {ok, Watch} = weft_vnode_watch:start_link(),
+    {ok, Vnodes} = weft_vnodes:start_link(#{vnodes => [{?MODULE, self()}],
+                                            queue_max => ?CALLERS_MAX}),
+    Level = maps:get(level, logger:get_primary_config()),
+    ok = logger:set_primary_config(level, none),
+    {[Vnodes, Watch, Sup], Level}.
+
+cleanup({Processes, Level}) ->
+    lists:foreach(fun(Pid) ->
+                      true = unlink(Pid),
+                      exit(Pid, kill),
+                      weft_test_nodes:until(fun() -> not is_process_alive(Pid) end)
+                  end, Processes),
+    ok = weft_ring_lookup:withdraw(weft_ring),
+    ok = logger:set_primary_config(level, Level).
+
+one_hangs() ->
+    Hanging = starts(0),
+    _ = opening(0),
+    Other = starts(1),
+    opening(1) ! {open, {ok, []}},
+    ?assertEqual({ok, started}, answer(Other)),
+    ?assertEqual(none, answered(Hanging)).
+
+some_at_a_time() ->
+    Max = weft_vnodes:at_a_time(),
+    All = lists:seq(0, Max),
+    Callers = [starts(Partition) || Partition <- All],
+    [First | Others] = [receive {opening, Partition, Pid} -> {Partition, Pid} end
+                        || _ <- lists:seq(1, Max)],
+    %% It has been asked for all of them.
+    weft_test_nodes:until(fun() -> waiting() =:= Max + 1 end),
+    ?assertEqual(nothing, receive {opening, _, _} -> more after 0 -> nothing end),
+    {_, Pid} = First,
+    Pid ! {open, {ok, []}},
+    Last = receive {opening, Partition, P} -> {Partition, P} after ?WAIT_MS -> none end,
+    _ = [P ! {open, {ok, []}} || {_, P} <- [Last | Others]],
+    ?assertEqual([{ok, started} || _ <- All], [answer(Caller) || Caller <- Callers]),
+    ?assertEqual(0, waiting()).
+
+once_for_all() ->
+    Callers = [starts(0), starts(0)],
+    Pid = opening(0),
+    weft_test_nodes:until(fun() -> callers(0) =:= 2 end),
+    Pid ! {open, {ok, []}},
+    ?assertEqual([{ok, started}, {ok, started}], [answer(Caller) || Caller <- Callers]),
+    ?assertEqual(nothing, receive {opening, _, _} -> twice after 0 -> nothing end).
+
+bounded() ->
+    Callers = [starts(0) || _ <- lists:seq(1, ?CALLERS_MAX)],
+    weft_test_nodes:until(fun() -> callers(0) =:= ?CALLERS_MAX end),
+    ?assertEqual({error, overload}, answer(starts(0))),
+    opening(0) ! {open, {ok, []}},
+    ?assertEqual([{ok, started} || _ <- Callers], [answer(Caller) || Caller <- Callers]).
+
+can_not_be_opened() ->
+    Caller = starts(0),
+    opening(0) ! {open, {error, no_disk}},
+    ?assertEqual({error, {failed, no_disk}}, answer(Caller)),
+    %% The next one may be lucky.
+    Again = starts(0),
+    opening(0) ! {open, {ok, []}},
+    ?assertEqual({ok, started}, answer(Again)).
+
+%% They have found a process, and nothing was done.
+asked_meanwhile() ->
+    Caller = starts(0),
+    Pid = opening(0),
+    Asking = asks(0, read, ?WAIT_MS),
+    weft_test_nodes:until(fun() -> queue_length(Pid) > 1 end),
+    Pid ! {open, {error, no_disk}},
+    ?assertEqual({error, {failed, no_disk}}, answer(Caller)),
+    ?assertEqual({error, {failed, no_disk}}, answer(Asking)).
+
+killed() ->
+    Caller = starts(0),
+    exit(opening(0), kill),
+    ?assertEqual({error, {failed, killed}}, answer(Caller)).
+
+in_time() ->
+    Begin = erlang:monotonic_time(millisecond),
+    Asking = asks(0, hang, 1000),
+    Pid = opening(0),
+    _ = erlang:send_after(700, Pid, {open, {ok, []}}),
+    ?assertEqual({error, timeout}, answer(Asking)),
+    TookMs = erlang:monotonic_time(millisecond) - Begin,
+    ?assert(TookMs < 1600).
+
+is_there() ->
+    Caller = starts(0),
+    opening(0) ! {open, {ok, []}},
+    {ok, started} = answer(Caller),
+    _ = [{starts(Other), opening(Other)} || Other <- lists:seq(1, weft_vnodes:at_a_time())],
+    ?assertEqual({ok, started}, answer(starts(0))),
+    ?assertEqual({ok, []}, answer(asks(0, read, ?WAIT_MS))).
+
+earlier_code() ->
+    ok = sys:suspend(weft_vnodes),
+    #{} = sys:replace_state(weft_vnodes, fun(State) -> element(2, State) end),
+    ok = sys:change_code(weft_vnodes, weft_vnodes, undefined, []),
+    ok = sys:resume(weft_vnodes),
+    Caller = starts(0),
+    opening(0) ! {open, {ok, []}},
+    ?assertEqual({ok, started}, answer(Caller)).
+
+strays() ->
+    Server = whereis(weft_vnodes),
+    _ = [Server ! Stray || Stray <- [{'DOWN', make_ref(), process, self(), normal}, what]],
+    ok = gen_server:cast(Server, what),
+    ?assertEqual({error, no_partition}, answer(starts(5000))),
+    ?assertMatch({error, _}, gen_server:call(Server, what)),
+    ?assertEqual(Server, whereis(weft_vnodes)).
+
+%% --- who waits --------------------------------------------------------------------------------
+
+starts(Partition) -> does(fun() -> weft_vnodes:start({?MODULE, Partition}, node()) end).
+
+asks(Partition, Command, TimeoutMs) ->
+    does(fun() ->
+             weft_vnode:ask(?MODULE, {Partition, node(), fallback}, key, Command, TimeoutMs)
+         end).
+
+does(Fun) ->
+    {_, Ref} = spawn_monitor(fun() -> exit({does, Fun()}) end),
+    Ref.
+
+answer(Ref) ->
+    receive {'DOWN', Ref, process, _, {does, Answer}} -> Answer
+    after ?WAIT_MS -> no_answer
+    end.
+
+answered(Ref) ->
+    receive {'DOWN', Ref, process, _, {does, Answer}} -> Answer after 0 -> none end.
+
+opening(Partition) ->
+    receive {opening, Partition, Pid} -> Pid after ?WAIT_MS -> error({not_opened, Partition}) end.
+
+waiting() -> map_size(all_callers()).
+
+callers(Partition) -> length(maps:get({?MODULE, Partition}, all_callers(), [])).
+
+%% The second field of the state of `weft_vnodes'.
+all_callers() -> element(3, sys:get_state(weft_vnodes)).
+
+queue_length(Pid) ->
+    {message_queue_len, Length} = process_info(Pid, message_queue_len),
+    Length.
+
+%% --- a partition ------------------------------------------------------------------------------
+
+init(Partition, Test) ->
+    Test ! {opening, Partition, self()},
+    receive {open, Answer} -> Answer end.
+
+command(key, read, State) -> {reply, State};
+command(key, hang, State) -> receive never -> {reply, State} end.
+
+change(_, _, _, State) -> {ok, State}.
+items(_, _, _) -> {[], done}.
+take(_, _, State) -> {ok, State}.
+clear(_, State) -> {ok, State}.
+cover(_, State) -> State.
