@@ -11,8 +11,8 @@
 -define(CALLERS_MAX, 3).
 
 all_test_() ->
-    {foreach, local, fun setup/0, fun cleanup/1,
-     [{Title, {timeout, 60, Test}}
+    {foreach, fun setup/0, fun cleanup/1,
+     [{Title, {timeout, 60, fun() -> told(Test) end}}
       || {Title, Test} <- [{"one that hangs keeps no other from opening", fun one_hangs/0},
                            {"some are opened at a time", fun some_at_a_time/0},
                            {"a partition is opened once for all who wait", fun once_for_all/0},
@@ -25,22 +25,29 @@ all_test_() ->
                            {"it was started by earlier code", fun earlier_code/0},
                            {"strays end nothing", fun strays/0}]]}.
 
+%% Partitions tell the process of the test.
+told(Test) ->
+    true = register(?MODULE, self()),
+    try Test() after unregister(?MODULE) end.
+
 setup() ->
     ok = weft_ring_lookup:publish_owners(weft_ring, [node() || _ <- lists:seq(1, 64)]),
     {ok, Sup} = weft_vnode_sup:start_link(),
     {ok, Watch} = weft_vnode_watch:start_link(),
-    {ok, Vnodes} = weft_vnodes:start_link(#{vnodes => [{?MODULE, self()}],
+    {ok, Vnodes} = weft_vnodes:start_link(#{vnodes => [{?MODULE, []}],
                                             queue_max => ?CALLERS_MAX}),
     Level = maps:get(level, logger:get_primary_config()),
     ok = logger:set_primary_config(level, none),
     {[Vnodes, Watch, Sup], Level}.
 
 cleanup({Processes, Level}) ->
+    %% Partitions that are being opened do not hear that their supervisor ends.
+    Partitions = [Pid || {_, Pid, _, _} <- supervisor:which_children(weft_vnode_sup)],
     lists:foreach(fun(Pid) ->
                       true = unlink(Pid),
                       exit(Pid, kill),
                       weft_test_nodes:until(fun() -> not is_process_alive(Pid) end)
-                  end, Processes),
+                  end, Processes ++ Partitions),
     ok = weft_ring_lookup:withdraw(weft_ring),
     ok = logger:set_primary_config(level, Level).
 
@@ -85,9 +92,14 @@ bounded() ->
 
 can_not_be_opened() ->
     Caller = starts(0),
-    opening(0) ! {open, {error, no_disk}},
+    Pid = opening(0),
+    Pid ! {open, {error, no_disk}},
     ?assertEqual({error, {failed, no_disk}}, answer(Caller)),
-    %% The next one may be lucky.
+    %% Who asks a moment later need not wait for a disk to find out.
+    ?assertEqual({error, {failed, no_disk}}, answer(asks(0, read, ?WAIT_MS))),
+    ?assertEqual(unknown, gen_server:call(Pid, waiting)),
+    %% And then it may have come right.
+    weft_test_nodes:until(fun() -> not is_process_alive(Pid) end),
     Again = starts(0),
     opening(0) ! {open, {ok, []}},
     ?assertEqual({ok, started}, answer(Again)).
@@ -178,8 +190,8 @@ queue_length(Pid) ->
 
 %% --- a partition ------------------------------------------------------------------------------
 
-init(Partition, Test) ->
-    Test ! {opening, Partition, self()},
+init(Partition, []) ->
+    ?MODULE ! {opening, Partition, self()},
     receive {open, Answer} -> Answer end.
 
 command(key, read, State) -> {reply, State};

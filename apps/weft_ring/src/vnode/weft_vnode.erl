@@ -222,5 +222,4 @@ called(Server, Request, TimeoutMs) ->
 
 %% It ended before it looked at this.
 ended(normal) -> moved;
-ended({shutdown, {not_opened, Reason}}) -> {failed, Reason};
 ended(Reason) -> {unknown, Reason}.

@@ -22,8 +22,10 @@
 %% How many answers wait for one commit.
 -define(HELD_MAX, 200).
 
-%% In place of the data.
--define(NOT_OPEN, {?MODULE, not_open}).
+%% In place of the data, until they are open, and if they can not be opened.
+-define(NOT_OPEN(Why), {?MODULE, not_open, Why}).
+%% So long a partition that can not be opened says so, before another process may try it.
+-define(FAILED_MS, 1000).
 
 -record(sending, {core :: weft_ring_handoff_sender_core:state(),
                   transfer :: weft_ring_table:transfer(),
@@ -37,7 +39,7 @@
 -record(vnode, {name :: atom(),
                 module :: module(),
                 partition :: non_neg_integer(),
-                data = ?NOT_OPEN :: term(),
+                data = ?NOT_OPEN(yet) :: term(),
                 kept = weft_vnode_notes:fresh() :: weft_vnode_notes:kept(),
                 config :: map(),
                 sending = none :: none | #sending{},
@@ -49,8 +51,8 @@
                 %% Answers that wait for a commit.
                 held = [] :: [{gen_server:from(), term()}]}).
 
-%% @doc The process has its name. It is asked as soon as its data are open; if they can not be
-%% opened, it ends with `{shutdown, {not_opened, Reason}}'.
+%% @doc The process has its name. It answers as soon as its data are open; or if they can not be
+%% opened that it is so, for a second, and ends.
 -spec start_link(atom(), module(), non_neg_integer(), term(), map()) ->
           {ok, pid()} | {error, term()}.
 start_link(Name, Module, Partition, Options, Config) ->
@@ -73,7 +75,8 @@ opened(Options, #vnode{name = Name, module = Module, partition = Partition} = Vn
         {ok, Data, Kept} -> {noreply, with_data(Data, Vnode#vnode{kept = Kept})};
         {error, Reason} ->
             logger:error("~ts can not be opened: ~0tP", [Name, Reason, 20]),
-            {stop, {shutdown, {not_opened, Reason}}, Vnode}
+            _ = erlang:send_after(?FAILED_MS, self(), ended),
+            {noreply, Vnode#vnode{data = ?NOT_OPEN(Reason)}}
     end.
 
 with_data(Data, Vnode) ->
@@ -81,6 +84,10 @@ with_data(Data, Vnode) ->
     anew(Vnode#vnode{data = Data}).
 
 %% @private
+handle_call(waiting, _From, #vnode{data = ?NOT_OPEN(_)} = Vnode) ->
+    {reply, unknown, Vnode};
+handle_call(_Request, _From, #vnode{data = ?NOT_OPEN(Reason)} = Vnode) ->
+    {reply, {error, {failed, Reason}}, Vnode};
 handle_call(Request, From, Vnode) ->
     weft_redact:run(fun() -> settled(asked(Request, From, Vnode)) end).
 
@@ -95,7 +102,7 @@ asked({cover, Question}, _From, #vnode{module = Module, data = Data} = Vnode) ->
         ok -> {reply, {ok, Module:cover(Question, Data)}, Vnode}
     end;
 asked(opened, _From, Vnode) ->
-    {reply, ok, Vnode};
+    {reply, {ok, started}, Vnode};
 asked(waiting, _From, #vnode{module = Module, data = Data} = Vnode) ->
     Waiting = case erlang:function_exported(Module, waiting, 1) of
                   true -> Module:waiting(Data);
@@ -111,11 +118,19 @@ asked(Request, _From, Vnode) ->
     {reply, weft_stray:call(Request), Vnode}.
 
 %% @private
+handle_cast(Request, #vnode{data = ?NOT_OPEN(_)} = Vnode) ->
+    ok = weft_stray:message(Request),
+    {noreply, Vnode};
 handle_cast(Request, Vnode) ->
     ok = weft_stray:message(Request),
     settled({noreply, Vnode}).
 
 %% @private
+handle_info(Message, #vnode{data = ?NOT_OPEN(_)} = Vnode) ->
+    case Message of
+        ended -> {stop, normal, Vnode};
+        _ -> {noreply, Vnode}
+    end;
 handle_info(Message, Vnode) ->
     weft_redact:run(fun() -> settled(told(Message, Vnode)) end).
 
@@ -158,7 +173,7 @@ told(Message, Vnode) ->
     {noreply, Vnode}.
 
 %% @private
-terminate(_Reason, #vnode{data = ?NOT_OPEN}) ->
+terminate(_Reason, #vnode{data = ?NOT_OPEN(_)}) ->
     ok;
 terminate(Reason, #vnode{module = Module, data = Data}) ->
     case erlang:function_exported(Module, terminate, 2) of

@@ -134,15 +134,13 @@ child({Module, Partition}, #{vnodes := Vnodes} = Config) ->
 %% @private
 -spec opened(pid()) -> no_return().
 opened(Pid) ->
-    exit(try gen_server:call(Pid, opened, infinity) of
-             ok -> {opened, {ok, started}}
-         catch
-             exit:{{shutdown, {not_opened, Reason}}, _} -> {opened, {error, {failed, Reason}}};
-             %% It was open, and had nothing that would be missed.
-             exit:{normal, _} -> {opened, {ok, started}};
-             exit:{noproc, _} -> {opened, {ok, started}};
-             exit:{Reason, _} -> {opened, {error, {failed, Reason}}}
-         end).
+    exit({opened, try gen_server:call(Pid, opened, infinity)
+                  catch
+                      %% It was open, and had nothing that would be missed.
+                      exit:{normal, _} -> {ok, started};
+                      exit:{noproc, _} -> {ok, started};
+                      exit:{Reason, _} -> {error, {failed, Reason}}
+                  end}).
 
 answer(Which, Answer, #starting{callers = Callers} = Starting) ->
     {Waiting, Left} = maps:take(Which, Callers),
