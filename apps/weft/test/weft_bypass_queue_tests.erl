@@ -160,7 +160,8 @@ arrive({Sequence, Kind, Payload, _}, #model{in = In0, acks = Acks, early = Early
             resume(lose(<<>>, Model))
     end.
 
-given({frames, Payload}, #model{have = Have0, read = Read} = Model) ->
+given({Frames, Payload}, #model{have = Have0, read = Read} = Model)
+  when Frames =:= frames; Frames =:= whole ->
     {New, Have} = lists:mapfoldl(fun weft_atom_cache_tests:without_body/2, Have0,
                                  [F || <<S:32, F:S/binary>> <= Payload]),
     Model#model{have = Have, read = lists:reverse(New, Read)}.

@@ -65,11 +65,11 @@ fill(Sequence, _In) ->
 bypass(Sequence, After, Floor, In0) ->
     {Deliveries, Ack, In} = weft_inbound_core:accept(Sequence, {bypass, After, Floor},
                                                      <<Sequence>>, In0),
-    {[N || {frames, <<N>>} <- Deliveries], Ack, In}.
+    {[N || {_, <<N>>} <- Deliveries], Ack, In}.
 
 in_order(Sequence, In0) ->
     {Deliveries, _, In} = weft_inbound_core:accept(Sequence, frames, <<Sequence>>, In0),
-    {[N || {frames, <<N>>} <- Deliveries], In}.
+    {[N || {_, <<N>>} <- Deliveries], In}.
 
 %% 1, 3 and 4 have not come.
 what_bypasses_others_waits_for_nobody_else_test() ->

@@ -41,6 +41,17 @@ parts_are_put_together_test() ->
     ?assertMatch({[{frames, <<"d">>}], false, _}, data(4, frames, <<"d">>, Three)).
 
 %% What came early is delivered with what it waited for.
+%% It bypasses them, and is none of them, also if all comes before the connection is known.
+what_bypasses_parts_stays_whole_test() ->
+    {[], false, One} = data(1, part, <<"a">>, connected()),
+    {[{frames, <<"x">>}], false, Two} = data(3, {bypass, 0, 0}, <<"x">>, One),
+    ?assertMatch({[{frames, <<"ab">>}], true, _}, data(2, frames, <<"b">>, Two)),
+    {[], false, Early} = data(1, part, <<"a">>, input()),
+    {[], false, Bypass} = data(3, {bypass, 0, 0}, <<"x">>, Early),
+    {[], false, All} = data(2, frames_ack, <<"b">>, Bypass),
+    ?assertMatch({[{frames, <<"x">>}, {frames, <<"ab">>}], _, _},
+                 weft_input_core:connected(handle, All)).
+
 parts_come_in_any_order_test() ->
     {[], false, Last} = data(3, frames, <<"c">>, connected()),
     {[], false, Last2} = data(4, frames, <<"d">>, Last),

@@ -4,7 +4,7 @@
 %% processes have to stay. For the node that is to run it.
 -module(weft_odd_input).
 
--export([calls/1, calls/2, strays/0, registered_of_weft/0]).
+-export([calls/1, calls/2, strays/0, strays/1, registered_of_weft/0]).
 
 %% For those calls of a function that have not ended by then.
 -define(CALL_MS, 300).
@@ -60,10 +60,31 @@ strays() ->
                                              end)],
                        Ended =/= []].
 
+%% @doc The messages that have ended processes of these modules, with the modules. (An exit of
+%% somebody else may end them, as its signal does.)
+-spec strays([module()]) -> [{Message :: term(), [module()]}].
+strays(Modules) ->
+    Processes = [{Module, Pid} || Pid <- processes(), {dictionary, Dictionary}
+                                      <- [process_info(Pid, dictionary)],
+                                  {_, {Module, _, _}} <- [lists:keyfind('$initial_call', 1,
+                                                                        Dictionary)],
+                                  lists:member(Module, Modules)],
+    [] = Modules -- [Module || {Module, _} <- Processes],
+    [{Stray, Ended} || Stray <- forms(), not is_tuple(Stray) orelse element(1, Stray) =/= 'EXIT',
+                       Ended <- [[Module || {Module, Pid} <- Processes,
+                                            not outlives(Pid, Stray)]],
+                       Ended =/= []].
+
+outlives(Pid, Stray) ->
+    Pid ! Stray,
+    _ = catch gen_server:call(Pid, foo),
+    is_process_alive(Pid).
+
 %% Such as come late, or of what the process did not ask.
 forms() ->
     Ref = make_ref(),
-    [{'DOWN', Ref, process, self(), noproc},
+    [{'DOWN', Ref, port, hd(erlang:ports()), normal},
+     {'DOWN', Ref, process, self(), noproc},
      {'DOWN', Ref, process, {name, 'a@nowhere'}, noconnection},
      {'EXIT', self(), normal}, {'EXIT', self(), reason}, {Ref, late}, {timeout, Ref, late}, timeout,
      {nodeup, 'a@nowhere'}, {nodedown, 'a@nowhere'}, {nodeup, 'a@nowhere', #{}},

@@ -11,7 +11,8 @@
 -import(weft_test_nodes, [call/4, name/1, until/1, until/2]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([crowd_and_storm/1, crowd_over_tls/1, places_are_taken/1]).
+-export([crowd_and_storm/1, crowd_over_tls/1, places_are_taken/1,
+         who_asks_for_a_name_takes_a_place/1]).
 
 -define(CROWD, weft_strangers_crowd).
 -define(FROM, [{127, 0, 0, 2}, {127, 0, 0, 3}, {127, 0, 0, 4}, {127, 0, 0, 5}]).
@@ -21,10 +22,13 @@
 -define(CONNECT_MS, 15000).
 -define(MEMORY_MAX, 100000000).
 -define(ATOMS_MAX, 1000).
+%% Of a node that asks to be given a name, and knows all that OTP 25 knows.
+-define(FLAGS, (16#0000000D07DF7FBD bor 16#200000000)).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [crowd_and_storm, crowd_over_tls, places_are_taken].
+all() ->
+    [crowd_and_storm, crowd_over_tls, places_are_taken, who_asks_for_a_name_takes_a_place].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -84,6 +88,28 @@ places_are_taken(Config) ->
     resume(Friend, A),
     ?assertEqual({error, timeout}, gen_tcp:recv(Alone, 1, 0)),
     ok = call(Crowds, ?CROWD, stop, [Idle]).
+
+%% As a stock node without a name does, of a host of which there are nodes, and then nothing more.
+who_asks_for_a_name_takes_a_place(Config) ->
+    Places = 20,
+    A = weft_test_nodes:start(names_a, #{config => [{pending_handshakes_max, Places}],
+                                         args => ["-kernel", "net_setuptime", "60"],
+                                         long => "127.0.0.1"}, ?config(place, Config)),
+    [Stock, _] = others(Config),
+    Asks = <<$N, (?FLAGS):64, 0:32, 9:16, "127.0.0.1">>,
+    Options = [binary, {packet, 2}, {active, true}, {ip, {127, 0, 0, 2}}],
+    Named = [begin
+                 {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, port(A), Options),
+                 ok = gen_tcp:send(Socket, Asks),
+                 receive {tcp, Socket, <<"s", "named:", _/binary>>} -> Socket
+                 after 10000 -> error(not_named)
+                 end
+             end || _ <- lists:seq(1, 3 * Places)],
+    until(fun() ->
+              length([open || Socket <- Named, {ok, _} <- [inet:peername(Socket)]]) =< Places
+          end),
+    connect(Stock, A),
+    lists:foreach(fun gen_tcp:close/1, Named).
 
 %% --- steps ------------------------------------------------------------------------------------
 

@@ -79,8 +79,13 @@ stray(Name) ->
     {lists:reverse(lists:sort([Kind || {P, Kind} <- weft_stray_log:taken(), P =:= Pid])), Answer}.
 
 strays_of_any_form_end_nothing(Config) ->
-    {A, _, _} = row(Config),
-    ?assertEqual([], call(A, weft_odd_input, strays, [])).
+    {A, _, B} = Nodes = row(Config),
+    ?assertEqual([], call(A, weft_odd_input, strays, [])),
+    talk(Nodes),
+    ok = call(A, weft, send, [{nobody, name(B)}, message, default]),
+    ?assertEqual([], call(A, weft_odd_input, strays,
+                          [[weft_link, weft_session, weft_input_proc, weft_channel_sender]])),
+    all_arrived(Nodes).
 
 bad_channels_do_not_end_the_node(Config) ->
     {A, _, B} = row(Config),

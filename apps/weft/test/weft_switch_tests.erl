@@ -72,7 +72,7 @@ news_of_lanes_of_another_circuit_means_nothing_test() ->
                                         weft_switch_core:new(here, <<"own">>, <<"hop">>, 1000)),
     {Waiting, [_]} = weft_switch_gateway:forward(3, open_to(<<"behind@host">>), near,
                                                  {ok, <<"next">>, there}, 1, Up),
-    ?assertEqual({Waiting, []}, weft_switch_core:message({relay_lanes, 3, [far]}, Waiting)).
+    ?assertEqual({Waiting, []}, weft_switch_core:message({relay_lanes, 3, [far], [near]}, Waiting)).
 
 %% --- gateways ---------------------------------------------------------------------------------
 
@@ -124,8 +124,10 @@ a_circuit_ends_somewhere() ->
 the_end_of_a_neighbour_is_not_that_of_those_behind() ->
     {_Label, Relaying} = relaying(),
     _ = weft_switch:link_down(gone, Relaying),
-    ?assertEqual({relay_closed, 9, broken},
-                 receive {weft_handler, {relay_closed, _, _} = Told} -> Told after 0 -> none end).
+    ?assertEqual({relay_closed, 9, broken, [lane(far)]},
+                 receive {weft_handler, Told} when element(1, Told) =:= relay_closed -> Told
+                 after 0 -> none
+                 end).
 
 %% The opener gives up its stream when it is refused, not when the way to it is broken.
 who_finds_a_stream_taken_opens_again() ->
@@ -204,7 +206,7 @@ the_other_end_hears_of_a_dropped_circuit() ->
 relaying() ->
     Relaying = weft_switch:message({forward, self(), [lane(far)], 9, open_to(<<"behind@host">>)},
                                    up()),
-    Label = receive {weft_handler, {forwarded, 9, {_, _, Own}}} -> Own end,
+    Label = receive {weft_handler, {forwarded, 9, {_, _, Own}, _}} -> Own end,
     _ = written(),
     {Label, Relaying}.
 

@@ -33,9 +33,11 @@
 %% A circuit on a link: the lanes that serve it there, and its label.
 -type side() :: {link(), [lane()], label()}.
 
-%% What the other link is told of the relay under that label.
--type message() :: {relay_lanes, label(), [lane()]}
-                 | {relay_closed, label(), Reason :: term()}.
+%% What the other link is told of the relay under that label, and by which of its lanes the relay
+%% came, as far as is known here. If it has none of these any more, its peer may have started again
+%% and use the label for another circuit.
+-type message() :: {relay_lanes, label(), [lane()], Then :: [lane()]}
+                 | {relay_closed, label(), Reason :: term(), Then :: [lane()]}.
 -type told() :: {link, link(), message()}.
 
 %% --- relays begin and end ---------------------------------------------------------------------
@@ -64,8 +66,8 @@ joined(Label, Next, Lanes, Circuits) ->
 -spec lose(label(), Reason :: term(), circuits()) -> {circuits(), [told()]}.
 lose(Label, Reason, Circuits) ->
     case maps:take(Label, Circuits) of
-        {#relay{next = {Link, _Lanes, NextLabel}}, Rest} ->
-            {Rest, [{link, Link, {relay_closed, NextLabel, Reason}}]};
+        {#relay{next = {Link, Then, NextLabel}}, Rest} ->
+            {Rest, [{link, Link, {relay_closed, NextLabel, Reason, Then}}]};
         {#relay{next = waiting}, Rest} ->
             {Rest, []}
     end.
@@ -90,11 +92,10 @@ lanes_changed(Lanes, Circuits) ->
     {maps:merge(Circuits, maps:from_list(Relays)),
      [tell_lanes(Relay) || {_, #relay{next = {_, _, _}} = Relay} <- Relays]}.
 
-tell_lanes(#relay{next = {Link, _, NextLabel}, lanes = Lanes}) ->
-    {link, Link, {relay_lanes, NextLabel, Lanes}}.
+tell_lanes(#relay{next = {Link, Then, NextLabel}, lanes = Lanes}) ->
+    {link, Link, {relay_lanes, NextLabel, Lanes, Then}}.
 
-%% @doc The other link of the relay under that label has these lanes now. The news may be about an
-%% earlier circuit under this label.
+%% @doc The other link of the relay under that label has these lanes now.
 -spec next_lanes_changed(label(), [lane()], circuits()) -> circuits().
 next_lanes_changed(Label, Lanes, Circuits) ->
     case Circuits of

@@ -8,7 +8,9 @@
 %% has too much waiting.
 %%
 %% Races: the circuit may be closed while the other link has not answered yet. Then `forwarded'
-%% finds no label, and the other half is closed.
+%% finds no label, and the other half is closed. And the peer may have started again meanwhile, and
+%% use the label for another circuit. So each message to another link says by which of its lanes the
+%% circuit came, and means nothing if there is none of them any more.
 %%
 %% Not here: which link leads on (`weft_transit').
 -module(weft_switch_gateway).
@@ -46,28 +48,51 @@ forward(Label, #{hops := Hops, kind := Kind, source := Source} = Open, Lane, Nex
 
 %% @doc Messages of other links of this node.
 -spec message(weft_switch_state:message(), state()) -> {state(), [effect()]}.
-message({forward, Link, _OtherLanes, Label, _Open}, #switch{lanes = []} = Switch) ->
-    {Switch, [{link, Link, {relay_closed, Label, no_route}}]};
+message({forward, Link, OtherLanes, Label, _Open}, #switch{lanes = []} = Switch) ->
+    {Switch, [{link, Link, {relay_closed, Label, no_route, OtherLanes}}]};
 message({forward, Link, OtherLanes, OtherLabel, #{target := Target, kind := Kind} = Open},
         Switch0) ->
     {Label, #switch{link = Self, labels = Labels} = Switch1} = allocate(Switch0),
     Lanes = lanes_for(Kind, Switch1),
     Relaying = weft_relay:add(Label, Kind, Target, Lanes, {Link, OtherLanes, OtherLabel}, Labels),
     {Switch, Watch} = watch(Link, Switch1#switch{labels = Relaying}),
-    {Switch, [{link, Link, {forwarded, OtherLabel, {Self, Lanes, Label}}} | Watch]
+    {Switch, [{link, Link, {forwarded, OtherLabel, {Self, Lanes, Label}, OtherLanes}} | Watch]
              ++ tell(weft_wire:open(Label, Open), Switch)};
-message({forwarded, Label, {Link, _, OtherLabel} = Next},
-        #switch{labels = Labels, lanes = Lanes} = Switch) ->
-    case weft_relay:joined(Label, Next, Lanes, Labels) of
+message({forwarded, Label, Next, Then}, Switch) ->
+    forwarded(Label, Next, is_same(Then, Switch), Switch);
+message({relay_lanes, Label, Lanes, Then}, #switch{labels = Labels} = Switch) ->
+    case is_same(Then, Switch) of
+        true -> {Switch#switch{labels = weft_relay:next_lanes_changed(Label, Lanes, Labels)}, []};
+        false -> {Switch, []}
+    end;
+message({relay_closed, Label, Reason, Then}, Switch) ->
+    case is_same(Then, Switch) of
+        true -> relay_closed(Label, Reason, Switch);
+        false -> {Switch, []}
+    end;
+message({relay_closed, Label, Reason}, Switch) ->
+    relay_closed(Label, Reason, Switch);
+%% Earlier code may have sent these a moment ago.
+message({forwarded, Label, Next}, Switch) ->
+    forwarded(Label, Next, true, Switch);
+message({relay_lanes, Label, Lanes}, #switch{labels = Labels} = Switch) ->
+    {Switch#switch{labels = weft_relay:next_lanes_changed(Label, Lanes, Labels)}, []}.
+
+%% Is the peer still the one whose circuit came by these lanes?
+is_same(Then, #switch{lanes = Lanes}) ->
+    lists:any(fun({Lane, _Key}) -> lists:member(Lane, Then) end, Lanes).
+
+forwarded(Label, {Link, OtherLanes, OtherLabel} = Next, IsSame,
+          #switch{labels = Labels, lanes = Lanes} = Switch) ->
+    case IsSame andalso weft_relay:joined(Label, Next, Lanes, Labels) of
         {Joined, Told} ->
             {Watching, Watch} = watch(Link, Switch#switch{labels = Joined}),
             {Watching, Told ++ Watch};
-        none ->
-            {Switch, [{link, Link, {relay_closed, OtherLabel, broken}}]}
-    end;
-message({relay_lanes, Label, Lanes}, #switch{labels = Labels} = Switch) ->
-    {Switch#switch{labels = weft_relay:next_lanes_changed(Label, Lanes, Labels)}, []};
-message({relay_closed, Label, Reason}, #switch{labels = Labels} = Switch) ->
+        _ ->
+            {Switch, [{link, Link, {relay_closed, OtherLabel, broken, OtherLanes}}]}
+    end.
+
+relay_closed(Label, Reason, #switch{labels = Labels} = Switch) ->
     case Labels of
         #{Label := #local{}} -> {Switch, []};
         #{Label := _Relay} -> close_all([Label], Reason, Switch);

@@ -34,8 +34,13 @@
       | {drop, label()}
         %% From other links of this node.
       | {forward, link(), [lane()], label(), weft_wire:open()}
-      | {forwarded, label(), weft_relay:side()}
+      | {forwarded, label(), weft_relay:side(), Then :: [lane()]}
       | weft_relay:message()
+        %% Circuits that pass are to go another way.
+      | {relay_closed, label(), Reason :: term()}
+        %% From earlier code.
+      | {forwarded, label(), weft_relay:side()}
+      | {relay_lanes, label(), [lane()]}
         %% A session, or another link, has ended.
       | {down, session() | link()}.
 

@@ -49,11 +49,33 @@ offer(Socket, FirstMessage, Place) ->
         allow -> offer_proven(first(Socket, FirstMessage, name(FirstMessage)), Socket, Place)
     end.
 
+offer_proven({ok, Proof}, Socket, Place) when is_tuple(Proof) ->
+    ok = weft_stranger:settle(Place, true),
+    case offer_socket(Socket, Proof) of
+        {ok, _Connection} -> ok;
+        {error, Reason} -> {error, Reason}
+    end;
 offer_proven({ok, First}, Socket, Place) ->
-    ok = weft_stranger:settle(Place, is_tuple(First)),
-    offer_socket(Socket, First);
+    case offer_socket(Socket, First) of
+        {ok, Connection} -> proven(Connection, Place);
+        {error, Reason} -> {error, Reason}
+    end;
 offer_proven({error, Reason}, _Socket, _Place) ->
     {error, Reason}.
+
+%% It keeps its place until it has proved in the handshake that it knows the cookie. If it has to
+%% make room, this process is killed, and the connection ends with it.
+proven(Connection, Place) ->
+    Monitor = monitor(process, Connection),
+    true = link(Connection),
+    receive
+        {?MODULE, up, Connection} ->
+            true = unlink(Connection),
+            true = demonitor(Monitor, [flush]),
+            weft_stranger:settle(Place, true);
+        {'DOWN', Monitor, process, _, _} ->
+            ok
+    end.
 
 %% dist_util would crash on a malformed one: flags, creation, name (if the node asks for a name: its
 %% host).
@@ -109,7 +131,7 @@ offer_socket(Socket, First) ->
             %% If the socket is closed by now Pid will find out.
             _ = weft_transport:controlling_process(Socket, Pid),
             Pid ! {self(), controller},
-            ok;
+            {ok, Pid};
         {_Kernel, unsupported_protocol} ->
             {error, unsupported_protocol}
     after weft_config:get(handshake_timeout_ms) ->
@@ -123,11 +145,18 @@ accept(Kernel, AcceptPid, {stock, Socket, First}, MyNode, Allowed, SetupTime) ->
     Timer = dist_util:start_timer(SetupTime),
     case weft_transport:peername(Socket) of
         {ok, Address} ->
-            HsData = hs_data(Kernel, Socket, First, MyNode, Timer, Address),
+            HsData = tells(AcceptPid, hs_data(Kernel, Socket, First, MyNode, Timer, Address)),
             dist_util:handshake_other_started(HsData#hs_data{allowed = Allowed});
         {error, _} ->
             ?shutdown(no_node)
     end.
+
+%% Who offered the connection hears when it is up.
+tells(Examiner, #hs_data{f_setopts_post_nodeup = Setopts} = HsData) ->
+    HsData#hs_data{f_setopts_post_nodeup = fun(Socket) ->
+                                               Examiner ! {?MODULE, up, self()},
+                                               Setopts(Socket)
+                                           end}.
 
 %% The name message was read already, to find out what kind of connection it is.
 recv(Socket, Length, TimeoutMs) ->

@@ -36,7 +36,8 @@
                   rising = gb_sets:new() :: gb_sets:set(waiting()),
                   early_bytes_max :: pos_integer()}).
 -opaque state() :: #inbound{}.
--type delivery() :: {handshake | frames | part, binary()}.
+%% whole: frames that may come between the parts of others, and are none of these.
+-type delivery() :: {handshake | frames | whole | part, binary()}.
 -type waiting() :: {Floor :: weft_wire:sequence(), weft_wire:sequence()}.
 
 -spec new(EarlyBytesMax :: pos_integer()) -> state().
@@ -143,4 +144,5 @@ asks(_) -> false.
 
 delivery(handshake, Payload) -> {handshake, Payload};
 delivery(Part, Payload) when Part =:= part; Part =:= part_ack -> {part, Payload};
+delivery({_Bypass, _After, _Floor}, Payload) -> {whole, Payload};
 delivery(_Frames, Payload) -> {frames, Payload}.

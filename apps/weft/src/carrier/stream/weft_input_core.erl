@@ -48,8 +48,10 @@ data(Sequence, Kind, Payload, Lane, Label,
      #input{inbound = Inbound0, handle = Handle, parts = Parts} = Input0) ->
     case weft_inbound_core:accept(Sequence, Kind, Payload, Inbound0) of
         %% Most are delivered as they came.
-        {[{frames, _}] = Whole, Asks, Inbound} when Parts =:= none, Handle =/= undefined ->
-            {Whole, Asks, Input0#input{inbound = Inbound}};
+        {[{frames, _}] = Frames, Asks, Inbound} when Parts =:= none, Handle =/= undefined ->
+            {Frames, Asks, Input0#input{inbound = Inbound}};
+        {[{whole, Frames}], Asks, Inbound} when Handle =/= undefined ->
+            {[{frames, Frames}], Asks, Input0#input{inbound = Inbound}};
         {Deliveries0, Asks, Inbound} ->
             {Deliveries, Input} = deliver(Deliveries0, [], Input0#input{inbound = Inbound}),
             answer(Asks, Lane, Label, Deliveries, Input);
@@ -70,14 +72,14 @@ deliver([{part, Part} | Rest], Done, #input{parts = Parts} = Input) ->
         too_large -> {lists:reverse(Done, [malformed]), Input};
         Joined -> deliver(Rest, Done, Input#input{parts = Joined})
     end;
-deliver([{frames, Last} | Rest], Done, #input{parts = Parts} = Input0) ->
-    case {weft_parts:finish(Last, Parts), Input0#input{parts = none}} of
-        {Frames, #input{handle = undefined, waiting = Waiting, waiting_bytes = Bytes} = Input} ->
-            deliver(Rest, Done, Input#input{waiting = [Frames | Waiting],
-                                            waiting_bytes = Bytes + byte_size(Frames)});
-        {Frames, Input} ->
-            deliver(Rest, [{frames, Frames} | Done], Input)
-    end;
+deliver([{frames, Last} | Rest], Done, #input{parts = Parts} = Input) ->
+    deliver([{whole, weft_parts:finish(Last, Parts)} | Rest], Done, Input#input{parts = none});
+deliver([{whole, Frames} | Rest], Done,
+        #input{handle = undefined, waiting = Waiting, waiting_bytes = Bytes} = Input) ->
+    deliver(Rest, Done, Input#input{waiting = [Frames | Waiting],
+                                    waiting_bytes = Bytes + byte_size(Frames)});
+deliver([{whole, Frames} | Rest], Done, Input) ->
+    deliver(Rest, [{frames, Frames} | Done], Input);
 deliver([{handshake, _Packet} = Handshake | Rest], Done, Input) ->
     deliver(Rest, [Handshake | Done], Input).
 

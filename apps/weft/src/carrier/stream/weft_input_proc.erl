@@ -42,6 +42,8 @@ handle_info({weft_packet, _, From, Lane, Label, {data, _, Sequence, Kind, Payloa
             ok = weft_turn:worked(BeganUs),
             {noreply, Input1};
         overflow ->
+            %% The peer hears of it, and repeats on another path.
+            ok = weft_link_handler:tell(From, {drop, Label}),
             weft_input:session(Input) ! {weft_path, closed, From, Label, overload},
             {noreply, Input}
     end;

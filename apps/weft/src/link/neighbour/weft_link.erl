@@ -138,6 +138,8 @@ handle_info({weft_handler, Message}, Link) ->
     {noreply, need(above_gets(Message, Link))};
 handle_info(Message, Link) when element(1, Message) =:= weft_packet ->
     {noreply, above_gets(Message, Link)};
+%% From OTP 26 on a send to a busy socket may leave its monitor of the port behind.
+handle_info({'DOWN', _Ref, port, _Socket, _Reason}, Link) -> {noreply, Link};
 handle_info(Message, #link{check = Check} = Link) when element(1, Message) =:= 'DOWN' ->
     {noreply, above_gets(Message, Link#link{check = weft_link_check:soon(Check)})};
 handle_info(keepalive, Link) -> keepalive(Link);
