@@ -109,7 +109,8 @@ unknown_things_are_named(Config) ->
     ?assertMatch({bad_options, 17, _}, Raised(To, 17)),
     ?assertMatch({bad_destination, {keeper, "ab", 1}}, Raised({keeper, "ab", 1}, default)),
     ?assertMatch({bad_options, ack, _}, Raised(To, #{ack => 3})),
-    ?assertMatch({bad_options, label, _}, Raised(To, #{channel => oldest, label => l})),
+    [?assertMatch({bad_options, label, _}, Raised(To, #{channel => Drops, label => l}))
+     || Drops <- [oldest, newest]],
     ?assertMatch({bad_options, label, _}, Raised(To, #{channel => gossip, label => l})),
     ?assertEqual([], call(B, ?T, received, [keeper])),
     %% Without the application there are no channels.

@@ -26,13 +26,18 @@ prop_batch() ->
 %% Plain messages are grouped: each receiver is named once and gets its messages in order.
 prop_groups() ->
     Item = ?LET({To, Message}, {oneof([a, b, self()]), any()}, [To | Message]),
-    ?FORALL(Items, non_empty(list(Item)),
+    ?FORALL(Items, ?LET({First, Others}, {Item, non_empty(list(Item))}, [First | Others]),
             begin
                 {Payload, _} = ?W:batch(Items, 1, 0),
                 {groups, Groups} = ?W:decode(iolist_to_binary(Payload)),
                 lists:sort(Groups) =:= [[To | [M || [T | M] <- Items, T =:= To]]
                                         || To <- lists:usort([T || [T | _] <- Items])]
             end).
+
+%% It may come in chunks, and these are put together to an item.
+one_message_is_an_item_test() ->
+    [?assertEqual({items, [[a | message]]}, ?W:decode(iolist_to_binary(Payload)))
+     || Level <- [0, 6], {Payload, _} <- [?W:batch([[a | message]], 1, Level)]].
 
 %% Terms with large binaries at random places, deeper than the encoder looks, too.
 prop_with_binaries() ->

@@ -25,7 +25,8 @@ prop_ends() ->
 play([timeout | Answers], Delivery) -> next(?D:timeout(Delivery), Answers);
 play([Answer | Answers], Delivery) -> next(?D:answer(Answer, Delivery), Answers).
 
-next({again, 10, Delivery}, Answers) -> play(Answers, Delivery);
+next({Again, 10, Delivery}, Answers) when Again =:= again; Again =:= unless_it_waits ->
+    play(Answers, Delivery);
 next({wait, 10, Delivery}, Answers) -> next(?D:timeout(Delivery), Answers);
 next(End, _Answers) -> End.
 
@@ -37,6 +38,7 @@ verdicts_test() ->
     ?assertEqual({error, {not_delivered, no_channels, 1}}, ?D:answer(no_channels, Name)),
     {wait, 700, Waiting} = ?D:answer(noproc, Name),
     {again, 700, Second} = ?D:timeout(Waiting),
+    ?assertMatch({unless_it_waits, 700, _}, ?D:timeout(Name)),
     ?assertEqual({error, {not_delivered, noproc, 2}}, ?D:answer(noproc, Second)),
     ?assertEqual({error, {not_delivered, timeout, 2}}, ?D:timeout(Second)),
     ?assertEqual(1400, ?D:lifetime_ms(Name)).

@@ -5,17 +5,26 @@
 %% A sending process asks it for a stamp before the message goes to a channel; receiving processes
 %% pass it what has arrived. Only messages with the label pass through it. It monitors the
 %% participants that messages depend on, so that none waits for a dead one.
+%%
+%% A message that was stamped and could not be sent is told to its receiver (`unsent/3'), or what
+%% comes after it would wait for it. While there are many labels, a participant that nobody has used
+%% for some minutes ends. Its row goes first: what was on the way to it is delivered still.
 -module(weft_causal).
 -behaviour(gen_server).
 
--export([start_link/1, stamp/2, arrived/4]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([start_link/1, stamp/2, unsent/3, arrived/4]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 
 %% What waits for its causes, and the pairs of nodes that a label may know.
 -define(WAITING_BYTES_MAX, 16777216).
 -define(PAIRS_MAX, 4096).
+%% One that was not used from one look to the next ends.
+-define(LOOK_MS, 600000).
+-define(LAST_MS, 5000).
 
--record(label, {causal :: weft_causal_core:state(),
+-record(label, {label :: term(),
+                is_used = true :: boolean(),
+                causal :: weft_causal_core:state(),
                 peers = #{} :: #{node() => pid()},
                 watched = #{} :: #{pid() => reference()},
                 counters :: weft_channel_counters:counters() | undefined}).
@@ -30,20 +39,36 @@ start_link(Label) ->
 %% @doc The stamp for a message of a label that is sent to a node now.
 -spec stamp(term(), node()) -> {ok, weft_causal_core:stamp()} | {error, term()}.
 stamp(Label, Node) ->
-    case weft_channels:label(Label) of
-        {ok, Pid} ->
-            case gen_server:call(Pid, {stamp, Node}, infinity) of
-                unknown_peer -> introduce(Pid, Label, Node);
-                Result -> Result
-            end;
-        {error, Reason} ->
-            {error, Reason}
+    case asked(Label, {stamp, Node}) of
+        unknown_peer -> introduce(Label, Node);
+        Result -> Result
     end.
 
-introduce(Pid, Label, Node) ->
+introduce(Label, Node) ->
     case weft_channels:remote_label(Node, Label) of
-        {ok, Peer} -> gen_server:call(Pid, {stamp, Node, Peer}, infinity);
+        {ok, Peer} -> asked(Label, {stamp, Node, Peer});
         {error, Reason} -> {error, Reason}
+    end.
+
+asked(Label, Request) ->
+    case weft_channels:label(Label) of
+        {ok, Pid} ->
+            try gen_server:call(Pid, Request, infinity)
+            catch
+                %% It has ended meanwhile, and this was not done.
+                exit:{Reason, _} when Reason =:= noproc; Reason =:= normal ->
+                    true = weft_channels:drop_label(Label, Pid),
+                    asked(Label, Request)
+            end;
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc A message with that stamp, for this node, was not sent and will not be.
+-spec unsent(term(), node(), weft_causal_core:stamp()) -> ok.
+unsent(Label, Node, Stamp) ->
+    case weft_channels:label(Label) of
+        {ok, Pid} -> gen_server:cast(Pid, {unsent, Node, Stamp});
+        {error, _} -> ok
     end.
 
 %% @doc A message has arrived; it is delivered when its causes have been.
@@ -69,7 +94,8 @@ init(Label) ->
     case weft_channels:add_label(Label, self()) of
         true ->
             Causal = weft_causal_core:new(self(), ?WAITING_BYTES_MAX, ?PAIRS_MAX),
-            {ok, #label{causal = Causal}};
+            _ = weft_period:send(?LOOK_MS, look),
+            {ok, #label{label = Label, causal = Causal}};
         false ->
             ignore
     end.
@@ -77,11 +103,11 @@ init(Label) ->
 %% @private
 handle_call({stamp, Node}, _From, #label{peers = Peers} = Label) ->
     case Peers of
-        #{Node := Peer} -> stamp_for(Peer, Label);
+        #{Node := Peer} -> stamp_for(Peer, Label#label{is_used = true});
         #{} -> {reply, unknown_peer, Label}
     end;
 handle_call({stamp, Node, Peer}, _From, #label{peers = Peers} = Label) ->
-    stamp_for(Peer, watch(Peer, Label#label{peers = Peers#{Node => Peer}}));
+    stamp_for(Peer, watch(Peer, Label#label{is_used = true, peers = Peers#{Node => Peer}}));
 handle_call(Request, _From, Label) ->
     {reply, weft_stray:call(Request), Label}.
 
@@ -92,22 +118,28 @@ stamp_for(Peer, #label{causal = Causal0} = Label) ->
     end.
 
 %% @private
-handle_cast({arrived, Stamp, Message, Bytes, Counters}, #label{causal = Causal0} = Label0) ->
-    case weft_causal_core:arrived(Stamp, Message, Bytes, Causal0) of
-        {error, _MalformedOrTooMany} ->
-            give(forced, Message, Counters),
-            {noreply, Label0};
-        {Out, Causal} ->
-            Label = lists:foldl(fun watch/2, Label0#label{causal = Causal, counters = Counters},
-                                weft_causal_core:depends_on(Stamp, self())),
-            {noreply, deliver(Out, Label)}
-    end;
+handle_cast({arrived, Stamp, Message, Bytes, Counters}, Label) ->
+    {noreply, taken(Stamp, Message, Bytes, Label#label{is_used = true, counters = Counters})};
+handle_cast({unsent, Node, Stamp}, #label{peers = Peers} = Label) ->
+    _ = [gen_server:cast(Peer, {skipped, Stamp}) || #{Node := Peer} <- [Peers]],
+    {noreply, Label};
+handle_cast({skipped, Stamp}, Label) ->
+    {noreply, taken(Stamp, skipped, 0, Label#label{is_used = true})};
 handle_cast(Request, State) ->
     ok = weft_stray:message(Request),
     {noreply, State}.
 
+taken(Stamp, Message, Bytes, #label{causal = Causal0} = Label) ->
+    case weft_causal_core:arrived(Stamp, Message, Bytes, Causal0) of
+        {error, _MalformedOrTooMany} ->
+            deliver([{forced, Message}], Label);
+        {Out, Causal} ->
+            deliver(Out, lists:foldl(fun watch/2, Label#label{causal = Causal},
+                                     weft_causal_core:depends_on(Stamp, self())))
+    end.
+
 deliver(Out, #label{counters = Counters} = Label) ->
-    lists:foreach(fun({How, Message}) -> give(How, Message, Counters) end, Out),
+    _ = [give(How, Message, Counters) || {How, Message} <- Out, Message =/= skipped],
     Label.
 
 %% @private
@@ -118,9 +150,28 @@ handle_info({'DOWN', _Ref, process, Pid, Reason},
     {noreply, deliver(Out, Label#label{causal = Causal, watched = maps:remove(Pid, Watched),
                                        peers = maps:filter(fun(_, Peer) -> Peer =/= Pid end,
                                                            Peers)})};
+handle_info(look, #label{label = Name, causal = Causal, is_used = IsUsed} = Label) ->
+    case IsUsed orelse weft_causal_core:waiting(Causal) > 0 orelse not weft_channels:are_many() of
+        true ->
+            _ = weft_period:send(?LOOK_MS, look),
+            {noreply, Label#label{is_used = false}};
+        false ->
+            true = weft_channels:drop_label(Name, self()),
+            _ = erlang:send_after(?LAST_MS, self(), leave),
+            {noreply, Label}
+    end;
+handle_info(leave, Label) ->
+    {stop, normal, Label};
 handle_info(Message, Label) ->
     ok = weft_stray:message(Message),
     {noreply, Label}.
+
+%% @private
+%% One of earlier code does not know its label, and stays.
+code_change(_Version, {label, Causal, Peers, Watched, Counters}, _Extra) ->
+    {ok, #label{causal = Causal, peers = Peers, watched = Watched, counters = Counters}};
+code_change(_Version, #label{} = Label, _Extra) ->
+    {ok, Label}.
 
 watch(Pid, #label{watched = Watched} = Label) when is_map_key(Pid, Watched) ->
     Label;

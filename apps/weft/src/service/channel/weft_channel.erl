@@ -28,9 +28,12 @@
               ack = false :: false | weft_delivery_core:options(),
               label = none :: none | {label, term()}}).
 
-%% What waits to be acknowledged, and is put again by Put.
--record(attempt, {put :: fun(() -> ok | {error, overloaded | not_started}
-                                       | {answered, ok | noproc}),
+%% What waits to be acknowledged, and is put again by Put. Sender is the process that has it, and
+%% Unsent what is to be done if none has ever had it.
+-record(attempt, {put :: fun(() -> {put, Sender :: pid() | none}
+                                 | {error, overloaded | not_started} | {answered, ok | noproc}),
+                  unsent = fun() -> ok end :: fun(() -> ok),
+                  sender = unsent :: unsent | none | pid(),
                   delivery :: weft_delivery_core:delivery(),
                   deadline_ms :: integer() | undefined}).
 
@@ -56,7 +59,7 @@ option(Unknown, _Value, _How) -> error({unknown_option, Unknown, [channel, key, 
 %% A message that may be dropped on its way can have no place in an order.
 check_how(#how{label = {label, _}, channel = #{name := Name, policy := Policy,
                                                monotonic := Window}})
-  when Policy =:= drop_oldest; Window =/= undefined ->
+  when Policy =:= drop_oldest; Policy =:= drop_newest; Window =/= undefined ->
     error({bad_options, label, io_lib:format("the channel ~0p drops messages", [Name])});
 check_how(How) ->
     How.
@@ -110,10 +113,19 @@ labelled(Node, To, Content, #how{label = Label} = How) ->
     case stamp(Label, Node) of
         {ok, Causal} ->
             Item = extra(To, Content, none, Causal),
-            put(Node, To, weft_channel_entry:cost(Item), Item, How);
+            case put(Node, To, weft_channel_entry:cost(Item), Item, How) of
+                ok -> ok;
+                {error, Reason} ->
+                    ok = unsent(Causal, Node),
+                    {error, Reason}
+            end;
         {error, _} = Error ->
             Error
     end.
+
+%% Or what is sent later would wait for it.
+unsent(none, _Node) -> ok;
+unsent({Label, Stamp}, Node) -> weft_causal:unsent(Label, Node, Stamp).
 
 put(Node, To, Cost, Item, #how{channel = Channel} = How) ->
     weft_channel_entry:put(Node, partition(To, How), Channel, slot(To, How), Cost, Item).
@@ -159,8 +171,20 @@ first(TimeoutMs, Ref, {Node, To, {message, Message}, none}, Delivery, _How)
 first(TimeoutMs, Ref, {Node, To, Content, Causal}, Delivery, How0) ->
     Item = extra(To, Content, {Ref, weft_delivery_core:lifetime_ms(Delivery)}, Causal),
     How = within(TimeoutMs, How0),
-    Put = fun() -> put(Node, To, weft_channel_entry:cost(Item), Item, How) end,
-    attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery}).
+    Put = fun() ->
+              case put(Node, To, weft_channel_entry:cost(Item), Item, How) of
+                  ok -> {put, sender(Node, To, How)};
+                  {error, Reason} -> {error, Reason}
+              end
+          end,
+    attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery,
+                                     unsent = fun() -> unsent(Causal, Node) end}).
+
+sender(Node, To, #how{channel = #{name := Name}} = How) ->
+    case weft_channels:sender(Node, Name, partition(To, How)) of
+        {Pid, _} -> Pid;
+        none -> none
+    end.
 
 %% Who has so much time does not wait for longer to get into the queue, whatever the channel allows.
 %% The receiver remembers an acknowledged message for twice the time of all attempts.
@@ -200,7 +224,8 @@ stamp({label, Label}, Node) ->
 
 attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery} = Attempt) ->
     case Put() of
-        ok -> {waits, Attempt#attempt{deadline_ms = now_ms() + TimeoutMs}};
+        {put, Sender} ->
+            {waits, Attempt#attempt{sender = Sender, deadline_ms = now_ms() + TimeoutMs}};
         {answered, Answer} -> answered(Answer, Ref, Attempt);
         {error, not_started} = Error -> verdict(Error, Ref, Attempt);
         {error, overloaded} ->
@@ -215,11 +240,17 @@ timed_out(Ref, #attempt{delivery = Delivery} = Attempt) ->
 
 verdict({wait, TimeoutMs, Delivery}, _Ref, Attempt) ->
     {waits, Attempt#attempt{delivery = Delivery, deadline_ms = now_ms() + TimeoutMs}};
+verdict({unless_it_waits, TimeoutMs, Delivery}, Ref, #attempt{sender = Sender} = Attempt) ->
+    case is_pid(Sender) andalso is_process_alive(Sender) of
+        true -> verdict({wait, TimeoutMs, Delivery}, Ref, Attempt);
+        false -> verdict({again, TimeoutMs, Delivery}, Ref, Attempt)
+    end;
 verdict({again, TimeoutMs, Delivery}, Ref, Attempt) ->
     attempt(TimeoutMs, Ref, Attempt#attempt{delivery = Delivery});
-verdict(Result, Ref, _Attempt) ->
+verdict(Result, Ref, #attempt{sender = Sender, unsent = Unsent}) ->
     true = erlang:unalias(Ref),
     flush(Ref),
+    ok = case Sender of unsent -> Unsent(); _ -> ok end,
     {ended, Result}.
 
 flush(Ref) ->

@@ -24,13 +24,14 @@ init() ->
     ?MODULE = ets:new(?MODULE, [named_table, public, {write_concurrency, true}]),
     ok.
 
-%% @doc Is it to be delivered? Of an acknowledged message that came before the sender hears again
-%% what became of it.
--spec is_new(ack() | term(), weft_channel_counters:counters()) -> boolean().
+%% @doc Is it to be delivered, for the first time or `again', as its name had no process then? Of an
+%% acknowledged message that came before the sender hears again what became of it.
+-spec is_new(ack() | term(), weft_channel_counters:counters()) -> boolean() | again.
 is_new(Ack, Counters) ->
     case first(Ack) of
         new -> true;
         pending -> false;
+        absent -> again;
         done -> weft_channel_counters:add(repeated, Counters), answer(Ack, ok), false;
         full -> answer(Ack, overloaded), false
     end.
@@ -66,8 +67,8 @@ deliver(To, Message, Ack, Counters) ->
             answer(Ack, ok);
         none ->
             weft_channel_counters:add(undeliverable, Counters),
-            %% A repeated one may find a process.
-            _ = is_tuple(Ack) andalso ets:delete(?MODULE, element(1, Ack)),
+            %% A repeated one may find a process, and had its place in the order of its label.
+            _ = is_tuple(Ack) andalso ets:update_element(?MODULE, element(1, Ack), {2, absent}),
             answer(Ack, noproc)
     end.
 

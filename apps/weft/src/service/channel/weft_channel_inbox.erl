@@ -105,9 +105,11 @@ deliver({many, Tos, Encoded}, Counters) when is_list(Tos), is_binary(Encoded) ->
     Message = decoded(Encoded),
     deliver_all([[To | Message] || To <- Tos], 0, Counters);
 deliver({extra, To, Message, Ack, Causal}, Counters) when is_pid(To); is_atom(To) ->
-    _ = weft_channel_delivered:is_new(Ack, Counters)
-        andalso give_in_order(Causal, {To, Message, Ack}, Counters),
-    ok;
+    case weft_channel_delivered:is_new(Ack, Counters) of
+        true -> give_in_order(Causal, {To, Message, Ack}, Counters);
+        again -> weft_channel_delivered:deliver(To, Message, Ack, Counters);
+        false -> ok
+    end;
 deliver({extra_encoded, To, Encoded, Ack, Causal}, Counters) when is_binary(Encoded) ->
     deliver({extra, To, decoded(Encoded), Ack, Causal}, Counters);
 deliver(_Item, _Counters) ->
@@ -188,8 +190,8 @@ put_together(_Id, {error, _Why}, _Inbox) ->
 put_together(Id, {complete, Pieces, Assembly},
              #inbox{announced = Announced0, complete = Complete} = Inbox) ->
     {{From, Receivers}, Announced} = maps:take(Id, Announced0),
-    case weft_channel_wire:decode(iolist_to_binary(Pieces)) of
-        {items, [Item]} ->
+    case one(weft_channel_wire:decode(iolist_to_binary(Pieces))) of
+        {item, Item} ->
             From ! {weft_large, arrived, Id},
             Done = Inbox#inbox{assembly = Assembly, announced = Announced,
                                complete = Complete#{Id => {Item, length(Receivers)}}},
@@ -199,6 +201,11 @@ put_together(Id, {complete, Pieces, Assembly},
         _ ->
             malformed
     end.
+
+one({items, [Item]}) -> {item, Item};
+%% So do earlier versions send one that was to be compressed.
+one({groups, [[To, Message]]}) -> {item, [To | Message]};
+one(_) -> malformed.
 
 %% Delivers to a receiver all messages that need not wait any longer.
 go_on(Receiver, #inbox{held = Held} = Inbox) ->
@@ -220,8 +227,8 @@ give(_Receiver, {item, Item}, #inbox{held_bytes = Bytes, counters = Counters} = 
 give(Receiver, {wait, Id}, #inbox{complete = Complete, counters = Counters} = Inbox) ->
     case Complete of
         #{Id := {Item, Left}} ->
-            deliver(for(Receiver, Item), Counters),
-            weft_channel_counters:add(messages_in, Counters),
+            weft_channel_counters:add(messages_in, deliver_all(for(Receiver, Item), 0, Counters),
+                                      Counters),
             Inbox#inbox{complete = case Left of
                                        1 -> maps:remove(Id, Complete);
                                        _ -> Complete#{Id := {Item, Left - 1}}
@@ -230,5 +237,9 @@ give(Receiver, {wait, Id}, #inbox{complete = Complete, counters = Counters} = In
             wait
     end.
 
-for(Receiver, {many, _Tos, Encoded}) -> [Receiver | decoded(Encoded)];
-for(_Receiver, Item) -> Item.
+%% A list may name a receiver twice.
+for(Receiver, {many, Tos, Encoded}) ->
+    Times = length([To || To <- Tos, receiver(To) =:= Receiver]),
+    lists:duplicate(max(1, Times), [Receiver | decoded(Encoded)]);
+for(_Receiver, Item) ->
+    [Item].

@@ -7,7 +7,7 @@
 %% accumulates chunks of many messages.
 -module(weft_channel_large).
 
--export([new/3, payload/4, arrived/2, has_room/1, down/3]).
+-export([new/3, payload/4, arrived/2, has_room/1, is_under_way/1, down/3]).
 -export_type([large/0]).
 
 %% One message may exceed this by its own size.
@@ -41,6 +41,10 @@ sizes(#{}) -> {262144, 131072}.
 %% @doc May another message be begun?
 -spec has_room(large()) -> boolean().
 has_room(#large{bytes = Bytes}) -> Bytes < ?UNDER_WAY_BYTES.
+
+%% @doc Is there a message that the receiver has not put together yet?
+-spec is_under_way(large()) -> boolean().
+is_under_way(#large{under_way = UnderWay}) -> map_size(UnderWay) > 0.
 
 %% @doc The payload for an encoded item: the item itself, or its announcement, with its chunks on
 %% their way.

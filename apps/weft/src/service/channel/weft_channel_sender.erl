@@ -328,20 +328,25 @@ messages(Items) -> length(Items).
 
 encode([{chunk, Payload, Bytes}], _Cost, _Channel, Large) ->
     {Payload, Bytes, Large};
-encode([Item], Cost, #{compression := 0}, Large0) ->
+encode([Item], Cost, #{compression := Level}, Large0) ->
+    case Level > 0 andalso weft_channel_wire:is_compressible(Cost) of
+        true ->
+            {Payload, Bytes} = weft_channel_wire:batch([Item], Cost, Level),
+            weft_channel_large:payload(Item, Payload, Bytes, Large0);
+        false ->
+            as_it_is(Item, Cost, Large0)
+    end;
+encode(Items, Cost, #{compression := Level}, Large) ->
+    {Payload, Bytes} = weft_channel_wire:batch(Items, Cost, Level),
+    {Payload, Bytes, Large}.
+
+as_it_is(Item, Cost, Large) ->
     case Cost >= weft_channel_wire:large_bytes() of
         true ->
             {Body, Bytes} = weft_channel_wire:with_binaries(Item),
-            weft_channel_large:payload(Item, Body, Bytes, Large0);
+            weft_channel_large:payload(Item, Body, Bytes, Large);
         false ->
             {Payload, Bytes} = weft_channel_wire:batch([Item], Cost, 0),
-            {Payload, Bytes, Large0}
-    end;
-encode(Items, Cost, #{compression := Level}, Large) ->
-    case weft_channel_wire:batch(Items, Cost, Level) of
-        {Payload, Bytes} when length(Items) =:= 1, Level > 0 ->
-            weft_channel_large:payload(hd(Items), Payload, Bytes, Large);
-        {Payload, Bytes} ->
             {Payload, Bytes, Large}
     end.
 
@@ -366,8 +371,9 @@ asked(#sender{state = plain, stream = Stream, key = {Node, _, _}} = Sender)
 asked(Sender) ->
     Sender.
 
-is_acknowledged(#sender{queue = Queue, stream = Stream}) ->
-    weft_channel_queue_core:is_empty(Queue)
+%% Of a large message the announcement is, long before the chunks, which others send.
+is_acknowledged(#sender{queue = Queue, stream = Stream, large = Large}) ->
+    weft_channel_queue_core:is_empty(Queue) andalso not weft_channel_large:is_under_way(Large)
         andalso (Stream =:= undefined
                  orelse maps:get(unacked_bytes, weft_stream:info(Stream)) =:= 0).
 

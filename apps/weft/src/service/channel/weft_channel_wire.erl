@@ -11,7 +11,8 @@
 %% before memory is allocated for it.
 -module(weft_channel_wire).
 
--export([batch/3, with_binaries/1, announcement/5, chunk/4, decode/1, large_bytes/0]).
+-export([batch/3, with_binaries/1, announcement/5, chunk/4, decode/1, large_bytes/0,
+         is_compressible/1]).
 -export_type([item/0, payload/0, dest/0, announced/0]).
 
 -type dest() :: pid() | atom().
@@ -51,6 +52,11 @@
 -spec large_bytes() -> pos_integer().
 large_bytes() -> ?LARGE_BYTES.
 
+%% @doc May a message of about that size be compressed? What it would be without that is not allocated
+%% at the receiver for a larger one.
+-spec is_compressible(CostBytes :: non_neg_integer()) -> boolean().
+is_compressible(CostBytes) -> CostBytes =< ?INFLATED_BYTES_MAX div 2.
+
 %% @doc Many items in one payload. Level is that of zlib, 0 for none; if compression does not make
 %% the payload smaller it is left out. Many small items are copied together, because that is cheaper
 %% than to write them in pieces; items of medium size are not.
@@ -72,7 +78,9 @@ batch(Items, CostBytes, Level) ->
     {[<<Type>> | Encoded], 1 + iolist_size(Encoded)}.
 
 %% Ordinary messages, by receiver: its pid has thirty bytes and is costly to decode, so it is sent
-%% once.
+%% once. One alone may come in chunks, which are put together to an item.
+groups([_], Groups) when map_size(Groups) =:= 0 ->
+    mixed;
 groups([[To | Message] | Items], Groups) ->
     case Groups of
         #{To := Messages} -> groups(Items, Groups#{To := [Message | Messages]});

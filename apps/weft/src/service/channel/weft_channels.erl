@@ -11,7 +11,7 @@
 
 -export([new_tables/0, start_link/0, find/1, names/0, sender/3, add_sender/4, drop_sender/2,
          senders/0, is_stripe/1, stripe/1, receiver/3, add_receiver/4, receivers/0, label/1,
-         add_label/2, remote_label/2]).
+         add_label/2, drop_label/2, are_many/0, remote_label/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([channel/0, partition/0]).
 
@@ -123,6 +123,14 @@ start_label(Label) ->
 -spec add_label(term(), pid()) -> boolean().
 add_label(Label, Pid) ->
     ets:insert_new(?LABELS, {Label, Pid}) andalso watch({label, {Label, Pid}}).
+
+%% @doc The process takes part no longer. The next message of the label starts another one.
+-spec drop_label(term(), pid()) -> true.
+drop_label(Label, Pid) -> ets:delete_object(?LABELS, {Label, Pid}).
+
+%% @doc Are there more than half as many labels as there can be?
+-spec are_many() -> boolean().
+are_many() -> ets:info(?LABELS, size) > ?LABELS_MAX div 2.
 
 %% @doc Another node's participant of a label.
 -spec remote_label(node(), term()) -> {ok, pid()} | {error, term()}.

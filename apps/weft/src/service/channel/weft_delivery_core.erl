@@ -4,7 +4,9 @@
 %% Pure; runs in the process that called `weft:send/3'. Each attempt carries the same reference, by
 %% which the receiving node recognises a repeated one (`weft_channel_delivered') and only answers it
 %% again. A stream loses nothing while both nodes live. So a repetition replaces what was lost when
-%% a node, a registered process or a channel ended.
+%% a node, a registered process or a channel ended. While the stream lives that has an attempt, and
+%% nobody has answered it, it is not repeated: how long the receiver would have to remember it would
+%% depend on how long it waits there.
 %%
 %% A dead pid is final. A name without a process is not: its supervisor may be about to restart it.
 -module(weft_delivery_core).
@@ -21,7 +23,7 @@
 -type options() :: true | #{retries => non_neg_integer(), timeout_ms => pos_integer()}.
 -type reason() :: noproc | timeout | nodedown | dropped | overloaded | no_channels.
 -type verdict() :: ok | {wait, TimeoutMs :: pos_integer(), delivery()}
-                 | {again, TimeoutMs :: pos_integer(), delivery()}
+                 | {again | unless_it_waits, TimeoutMs :: pos_integer(), delivery()}
                  | {error, {not_delivered, reason(), Attempts :: pos_integer()}}.
 -record(delivery, {target :: pid | name,
                    retries :: non_neg_integer(),
@@ -67,12 +69,13 @@ answer(Reason, #delivery{retries = 0} = Delivery) -> failed(Reason, Delivery);
 answer(Reason, #delivery{timeout_ms = TimeoutMs} = Delivery) ->
     {wait, TimeoutMs, Delivery#delivery{last = Reason}}.
 
-%% @doc The time of the attempt is over.
+%% @doc The time of the attempt is over. `unless_it_waits': nobody has answered it.
 -spec timeout(delivery()) -> verdict().
 timeout(#delivery{retries = 0, last = Last} = Delivery) ->
     failed(case Last of undefined -> timeout; _ -> Last end, Delivery);
-timeout(#delivery{retries = Retries, attempts = Attempts, timeout_ms = TimeoutMs} = Delivery) ->
-    {again, TimeoutMs,
+timeout(#delivery{retries = Retries, attempts = Attempts, timeout_ms = TimeoutMs,
+                  last = Last} = Delivery) ->
+    {case Last of undefined -> unless_it_waits; _ -> again end, TimeoutMs,
      Delivery#delivery{retries = Retries - 1, attempts = Attempts + 1, last = undefined}}.
 
 failed(Reason, #delivery{attempts = Attempts}) ->

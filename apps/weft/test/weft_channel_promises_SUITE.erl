@@ -1,0 +1,138 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What channels promise, where it is easily broken: large messages that do not compress or
+%% take longer than a stream rests, messages with a label that are refused, acknowledged ones that
+%% wait for longer than an attempt, labels that nobody uses any more.
+-module(weft_channel_promises_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(weft_test_nodes, [name/1, until/1]).
+
+-export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([what_does_not_compress_arrives/1, a_stream_rests_when_large_messages_have_arrived/1,
+         what_is_refused_holds_up_nobody/1, what_waits_is_not_sent_again/1,
+         labels_that_are_not_used_make_room/1]).
+
+-define(T, weft_channel_traffic).
+-define(CHANNELS,
+        #{zipped => #{compression => 6},
+          strict => #{queue_bytes => 65536, policy => error}}).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [what_does_not_compress_arrives, a_stream_rests_when_large_messages_have_arrived,
+     what_is_refused_holds_up_nobody, what_waits_is_not_sent_again,
+     labels_that_are_not_used_make_room].
+
+init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
+
+end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
+
+end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+
+%% It comes in chunks, although it was to be compressed.
+what_does_not_compress_arrives(Config) ->
+    [A, B] = cluster(Config),
+    To = {keeper, name(B)},
+    Noise = rand:bytes(300000),
+    ok = call(A, weft, send, [To, Noise, zipped]),
+    ok = call(A, weft, send, [[To, To], Noise, zipped]),
+    ok = call(A, weft, send, [To, behind, #{channel => zipped, ack => true}]),
+    until(fun() -> received(B) =:= [Noise, Noise, Noise, behind] end),
+    ?assertMatch(#{lost := 0}, counters(A, zipped)).
+
+%% The message itself travels beside its stream, which has nothing to do meanwhile.
+a_stream_rests_when_large_messages_have_arrived(Config) ->
+    [A, B] = cluster(Config),
+    To = {keeper, name(B)},
+    [First, Second] = [rand:bytes(300000) || _ <- [1, 2]],
+    ok = call(A, weft, send, [To, First, #{channel => default, ack => true}]),
+    [Sender] = [Pid || {{_, default, P}, Pid, _} <- call(A, weft_channels, senders, []), P < 32],
+    Carriers = [Pid || {{_, _, P}, Pid} <- call(B, weft_channels, receivers, []), P >= 32],
+    _ = [ok = call(B, sys, suspend, [Pid]) || Pid <- Carriers],
+    ok = call(A, weft, send, [To, Second, default]),
+    Info = fun() -> call(A, gen_server, call, [Sender, info]) end,
+    until(fun() ->
+              _ = call(A, erlang, send, [Sender, idle]),
+              maps:get(unacked_bytes, Info()) =:= 0
+          end),
+    _ = [{call(A, erlang, send, [Sender, idle]), Info()} || _ <- lists:seq(1, 10)],
+    _ = [ok = call(B, sys, resume, [Pid]) || Pid <- Carriers],
+    until(fun() -> received(B) =:= [First, Second] end),
+    until(fun() ->
+              _ = call(A, erlang, send, [Sender, idle]),
+              not call(A, erlang, is_process_alive, [Sender])
+          end),
+    ?assertMatch(#{lost := 0}, counters(A, default)).
+
+%% It has had its place in the order of the label.
+what_is_refused_holds_up_nobody(Config) ->
+    [A, B] = cluster([{window_bytes, 65536}], Config),
+    To = {keeper, name(B)},
+    Labelled = #{channel => strict, label => talk},
+    ok = call(A, weft, send, [To, first, Labelled#{ack => true}]),
+    ok = weft_test_nodes:pause(B),
+    #{ok := Sent} = call(A, ?T, fill, [To, 10000, 800, strict]),
+    ?assertEqual({error, overloaded}, call(A, weft, send, [To, refused, Labelled])),
+    ?assertEqual({error, {not_delivered, overloaded, 1}},
+                 call(A, weft, send, [To, refused, Labelled#{ack => #{retries => 0}}])),
+    ok = weft_test_nodes:continue(B),
+    until(fun() -> call(B, ?T, count, [keeper]) =:= Sent + 1 end),
+    ?assertEqual(ok, call(A, weft, send, [To, last, Labelled#{ack => true}])),
+    ?assertEqual(last, lists:last(received(B))),
+    ?assertMatch(#{causal_forced := 0}, counters(B, strict)).
+
+%% Its stream loses nothing, so the receiver need not remember it for as long as it waits there.
+what_waits_is_not_sent_again(Config) ->
+    [A, B] = cluster(Config),
+    To = {keeper, name(B)},
+    ok = call(A, weft, send, [To, first, #{channel => default, ack => true}]),
+    [Receiver] = [Pid || {{_, <<"default">>, _}, Pid} <- call(B, weft_channels, receivers, [])],
+    ok = call(B, sys, suspend, [Receiver]),
+    Ack = #{channel => default, ack => #{retries => 3, timeout_ms => 100}},
+    ?assertEqual({error, {not_delivered, timeout, 4}}, call(A, weft, send, [To, late, Ack])),
+    ok = call(B, sys, resume, [Receiver]),
+    ok = call(A, weft, send, [To, last, Ack]),
+    ?assertEqual([first, late, last], received(B)),
+    ?assertMatch(#{messages_out := 3}, counters(A, default)).
+
+%% A program may take a label for each conversation.
+labels_that_are_not_used_make_room(Config) ->
+    [A, B] = cluster(Config),
+    Labelled = #{channel => default, label => talk, ack => true},
+    ok = call(A, weft, send, [{keeper, name(B)}, first, Labelled]),
+    {ok, Participant} = call(A, weft_channels, label, [talk]),
+    Looks = fun() ->
+                _ = [call(A, erlang, send, [Participant, look]) || _ <- [1, 2]],
+                _ = call(A, sys, get_state, [Participant]),
+                {ok, Now} = call(A, weft_channels, label, [talk]),
+                Now
+            end,
+    ?assertEqual(Participant, Looks()),
+    _ = [{ok, _} = call(A, weft_channels, label, [{conversation, N}]) || N <- lists:seq(1, 500)],
+    ?assertNotEqual(Participant, Looks()),
+    ok = call(A, weft, send, [{keeper, name(B)}, second, Labelled]),
+    until(fun() -> not call(A, erlang, is_process_alive, [Participant]) end),
+    ok = call(A, weft, send, [{keeper, name(B)}, third, Labelled]),
+    ?assertEqual([first, second, third], received(B)).
+
+%% --- steps ------------------------------------------------------------------------------------
+
+cluster(Config) -> cluster([], Config).
+
+cluster(More, Config) ->
+    [begin
+         Node = weft_test_nodes:start(Name, #{config => [{channels, ?CHANNELS} | More]},
+                                      ?config(place, Config)),
+         ok = call(Node, ?T, start, [[keeper]]),
+         Node
+     end || Name <- [a, b]].
+
+received(Node) -> call(Node, ?T, received, [keeper]).
+
+counters(Node, Channel) ->
+    maps:get(counters, maps:get(Channel, call(Node, weft_channel, info, []))).
+
+call(Node, Module, Function, Args) -> weft_test_nodes:call(Node, Module, Function, Args, 60000).
