@@ -116,7 +116,9 @@ asked_meanwhile() ->
 
 killed() ->
     Caller = starts(0),
-    exit(opening(0), kill),
+    Pid = opening(0),
+    weft_test_nodes:until(fun() -> queue_length(Pid) > 0 end),
+    exit(Pid, kill),
     ?assertEqual({error, {failed, killed}}, answer(Caller)).
 
 in_time() ->
