@@ -45,11 +45,11 @@ read(Key, Threshold) -> read(Key, Threshold, ?READ_MS).
 -spec read(key(), weft_crdt_threshold:threshold(), TimeoutMs :: non_neg_integer()) ->
           {ok, Value :: term()} | {error, timeout | busy | {bad_threshold, term()}} | error().
 read(Key, Threshold, TimeoutMs) when is_integer(TimeoutMs), TimeoutMs >= 0 ->
-    command({read, Key, Threshold, TimeoutMs}).
+    command({read, Key, Threshold, TimeoutMs, self()}).
 
 %% @doc The value now. From now on the calling process gets `{weft_crdt, Key, Value}' after changes;
-%% changes that follow each other fast are told once. A store that was started again knows no
-%% subscribers.
+%% changes that follow each other fast are told once, fifty times a second at most, whether it has
+%% read what was told before or not. A store that was started again knows no subscribers.
 -spec subscribe(key()) -> {ok, Value :: term()} | error().
 subscribe(Key) -> command({subscribe, Key, self()}).
 

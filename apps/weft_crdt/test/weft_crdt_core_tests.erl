@@ -314,22 +314,23 @@ a_flood_of_comparisons_is_not_answered_test() ->
 %% --- readers ----------------------------------------------------------------------------------
 
 a_reader_waits_for_its_threshold_test() ->
-    Read = {read, count, {at_least, 2}, 1000},
+    Read = {read, count, {at_least, 2}, 1000, self()},
     World0 = ?W:command(a, Read, joined([{a, b}], ?W:new([a, b], #{}))),
     World1 = ?W:settle(1, ?W:command(b, {update, count, increment, 0}, World0)),
     ?assertMatch(#{waiting := 0}, ?W:reply(a, info, World1)),
-    World2 = ?W:command(a, Read, World1),
+    %% Nothing has changed for some time.
+    World2 = ?W:command(a, Read, ?W:tick(20, ?W:tick(20, World1))),
     ?assertMatch(#{waiting := 1}, ?W:reply(a, info, World2)),
     World3 = ?W:command(a, {update, count, increment, 0}, World2),
     ?assertMatch(#{waiting := 0}, ?W:reply(a, info, World3)),
     ?assertEqual({ok, 2}, ?W:reply(a, Read, World3)).
 
 a_reader_that_waits_in_vain_is_told_test() ->
-    World0 = ?W:command(a, {read, set, {contains, x}, 1000}, declared(?W:new([a], #{}))),
+    World0 = ?W:command(a, {read, set, {contains, x}, 1000, self()}, declared(?W:new([a], #{}))),
     ?assertMatch(#{waiting := 1}, ?W:reply(a, info, World0)),
     ?assertMatch(#{waiting := 0}, ?W:reply(a, info, ?W:tick(1000, World0))),
-    ?assertEqual({error, {bad_threshold, x}}, ?W:reply(a, {read, set, x, 10}, World0)),
-    ?assertEqual({error, undeclared}, ?W:reply(a, {read, no, {is, 1}, 10}, World0)).
+    ?assertEqual({error, {bad_threshold, x}}, ?W:reply(a, {read, set, x, 10, self()}, World0)),
+    ?assertEqual({error, undeclared}, ?W:reply(a, {read, no, {is, 1}, 10, self()}, World0)).
 
 thresholds_test_() ->
     [?_assertEqual({Threshold, Value, Is},
@@ -345,8 +346,9 @@ no_value_and_no_time_ends_the_store_test() ->
     [?assertEqual({Threshold, false},
                   {Threshold, weft_crdt_threshold:is_passed(Threshold, [x | y])})
      || Threshold <- [{at_least, 1}, {contains, z}, {is, []}]],
-    {_, [{after_ms, Ms, _}]} = weft_crdt_readers:wait(r, {is, 1}, 1 bsl 80, ref,
-                                                      weft_crdt_readers:new()),
+    {_, [{after_ms, Ms, _} | _]} =
+        weft_crdt_readers:command({read, r, {is, 1}, 1 bsl 80, self()}, ref, fun(_) -> {ok, 0} end,
+                                  weft_crdt_readers:new()),
     Timer = erlang:send_after(Ms, self(), never),
     ?assert(is_integer(erlang:cancel_timer(Timer))).
 
@@ -358,6 +360,22 @@ subscribers_hear_of_many_changes_at_once_test() ->
     ?assertEqual([{self(), {weft_crdt, count, 50}}], ?W:told(World2)),
     Gone = ?W:event(a, {notice, {gone, self(), normal}}, World2),
     ?assertMatch(#{subscriptions := 0}, ?W:reply(a, info, Gone)).
+
+%% One that was killed while it waited has no place any more, whatever time it had.
+a_reader_that_has_ended_does_not_wait_test() ->
+    World = ?W:command(a, {read, set, {contains, x}, 1 bsl 60, self()},
+                       declared(?W:new([a], #{}))),
+    ?assertMatch(#{waiting := 1}, ?W:reply(a, info, World)),
+    Gone = ?W:event(a, {notice, {gone, self(), killed}}, World),
+    ?assertMatch(#{waiting := 0}, ?W:reply(a, info, Gone)).
+
+who_follows_a_key_is_told_when_he_asks_test() ->
+    Changed = fun(W) -> ?W:tick(100, ?W:command(a, {update, count, increment, 0}, W)) end,
+    World = Changed(Changed(Changed(?W:command(a, {follow, count, self()},
+                                               declared(?W:new([a], #{})))))),
+    ?assertEqual([1], [Value || {_, {weft_crdt, count, Value}} <- ?W:told(World)]),
+    Next = ?W:event(a, {notice, {next, count, self()}}, World),
+    ?assertEqual([1, 3], [Value || {_, {weft_crdt, count, Value}} <- ?W:told(Next)]).
 
 what_is_derived_stays_here_test() ->
     World0 = joined([{a, b}], ?W:new([a, b], #{})),

@@ -118,6 +118,7 @@ effect(_, {reply, Ref, Reply}, #world{replies = Replies} = World) ->
 effect(_, {tell, Pid, Msg}, #world{told = Told} = World) ->
     World#world{told = [{Pid, Msg} | Told]};
 effect(_, {watch, _}, World) -> World;
+effect(_, {unwatch, _}, World) -> World;
 effect(Node, {view, kept, Item}, #world{disks = Disks} = World) ->
     World#world{disks = Disks#{Node => [Item | maps:get(Node, Disks, [])]}};
 effect(_, {notice, {warning, Warning}}, #world{warnings = Warnings} = World) ->

@@ -32,9 +32,9 @@
 %% Options: `keys_max' (100000), `waiting_max' (keys that wait for one neighbour, 50000),
 %% `operation_bytes' (1 MiB), `message_bytes' (65536), `sync_ms' (3000), `flush_ms' (5), `resend_ms'
 %% (2000), `declared' ([], keys with their types), `durable' (false), `kept' ([]).
-%% Commands: `{declare, Key, Type}', `{update, Key, Operation, NowUs}', `{value, Key}', `{read, Key,
-%% Threshold, TimeoutMs}', `{subscribe, Key, Pid}', `{unsubscribe, Key, Pid}', `{derive, Key,
-%% Value}', `{forget, Key}' (a derived one), `{retire, Gone}', `keys', `info'.
+%% Commands: `{declare, Key, Type}', `{update, Key, Operation, NowUs}', `{derive, Key, Value}',
+%% `{forget, Key}' (a derived one), `{retire, Gone}', `keys', `info', and those of
+%% `weft_crdt_readers'.
 -module(weft_crdt_core).
 -behaviour(weft_core).
 
@@ -91,8 +91,9 @@ value(Key, #state{entries = Entries, derived = Derived}) ->
 
 %% @doc See `weft_core'.
 -spec handle(weft_core:event(), integer(), state()) -> {state(), weft_core:effects()}.
-handle(Event, NowMs, State0) ->
-    {State, Effects} = handled(Event, NowMs, State0),
+handle(Event, NowMs, #state{readers = Readers} = State0) ->
+    {State, Effects} = handled(Event, NowMs,
+                               State0#state{readers = weft_crdt_readers:current(Readers)}),
     {State, lists:filtermap(fun(Effect) -> outgoing(Effect, State) end, Effects)}.
 
 outgoing({send, _, _}, #state{barred = {_, _}}) -> false;
@@ -127,6 +128,8 @@ handled({timer, Timer}, _NowMs, State) ->
     timer(Timer, State);
 handled({notice, {gone, Pid, _Reason}}, _NowMs, #state{readers = Readers} = State) ->
     {State#state{readers = weft_crdt_readers:gone(Pid, Readers)}, []};
+handled({notice, {next, Key, Pid}}, _NowMs, State) ->
+    reading(fun(ValueOf, R) -> weft_crdt_readers:next(Key, Pid, ValueOf, R) end, State);
 handled({notice, _}, _NowMs, State) ->
     {State, []}.
 
@@ -150,24 +153,6 @@ command({update, Key, Operation, NowUs}, Ref, State) ->
         Bytes when Bytes > Max -> {State, [{reply, Ref, {error, {too_large, Bytes, Max}}}]};
         _ -> operate(Key, Operation, NowUs, Ref, State)
     end;
-command({value, Key}, Ref, State) ->
-    {State, [{reply, Ref, case value(Key, State) of
-                              {ok, Value} -> {ok, Value};
-                              error -> {error, undeclared}
-                          end}]};
-command({read, Key, Threshold, TimeoutMs}, Ref, #state{readers = Readers0} = State) ->
-    {Readers, Effects} = weft_crdt_readers:read(Key, value(Key, State), Threshold, TimeoutMs, Ref,
-                                                Readers0),
-    {State#state{readers = Readers}, Effects};
-command({subscribe, Key, Pid}, Ref, #state{readers = Readers0} = State) ->
-    case value(Key, State) of
-        {ok, Value} ->
-            {Readers, Effects} = weft_crdt_readers:subscribe(Key, Pid, Readers0),
-            {State#state{readers = Readers}, Effects ++ [{reply, Ref, {ok, Value}}]};
-        error -> {State, [{reply, Ref, {error, undeclared}}]}
-    end;
-command({unsubscribe, Key, Pid}, Ref, #state{readers = Readers} = State) ->
-    {State#state{readers = weft_crdt_readers:unsubscribe(Key, Pid, Readers)}, [{reply, Ref, ok}]};
 command({derive, Key, Value}, Ref, State) ->
     derive(Key, Value, Ref, State);
 command({forget, Key}, Ref, #state{derived = Derived} = State) ->
@@ -187,8 +172,12 @@ command(info, Ref, #state{entries = Entries, peers = Peers, readers = Readers} =
                             retired => weft_crdt_retired:nodes(weft_crdt_entries:table(Entries)),
                             barred => State#state.barred,
                             refused => State#state.refused}}]};
-command(Unknown, Ref, State) ->
-    {State, [{reply, Ref, {error, {unknown_command, Unknown}}}]}.
+command(Command, Ref, State) ->
+    reading(fun(ValueOf, R) -> weft_crdt_readers:command(Command, Ref, ValueOf, R) end, State).
+
+reading(Fun, #state{readers = Before} = State) ->
+    {Readers, Effects} = Fun(fun(Key) -> value(Key, State) end, Before),
+    {State#state{readers = Readers}, Effects}.
 
 operate(Key, Operation, NowUs, Ref, #state{entries = Entries0, actor = Actor} = State) ->
     case weft_crdt_entries:mutate(Key, Operation, {Actor, NowUs}, Entries0) of
@@ -223,9 +212,8 @@ spread(Key, Change, Except, #state{peers = Peers0} = State0) ->
     {State, Flush} = flush_soon(State1),
     {State, Effects ++ Flush}.
 
-changed(Key, #state{readers = Readers0} = State) ->
-    {Readers, Effects} = weft_crdt_readers:changed(Key, fun(K) -> value(K, State) end, Readers0),
-    {State#state{readers = Readers}, Effects}.
+changed(Key, State) ->
+    reading(fun(ValueOf, R) -> weft_crdt_readers:changed(Key, ValueOf, R) end, State).
 
 flush_soon(#state{is_flushing = true} = State) -> {State, []};
 flush_soon(State) ->
@@ -295,9 +283,8 @@ timer(sync, #state{peers = Peers, rand = Rand0, syncs = Syncs} = Before) ->
     end;
 timer({retirement, Timer}, State) ->
     retirement(weft_crdt_retirement:timer(Timer, State#state.retirement), State);
-timer(Timer, #state{readers = Readers0} = State) ->
-    {Readers, Effects} = weft_crdt_readers:timer(Timer, {fun(K) -> value(K, State) end, Readers0}),
-    {State#state{readers = Readers}, Effects}.
+timer(Timer, State) ->
+    reading(fun(ValueOf, R) -> weft_crdt_readers:timer(Timer, ValueOf, R) end, State).
 
 %% --- messages ---------------------------------------------------------------------------------
 

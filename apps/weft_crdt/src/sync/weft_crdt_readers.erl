@@ -1,25 +1,45 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Who waits for a threshold, and who wants to hear of changes. Changes of a key within
-%% `?NOTIFY_MS' are told once, so a subscriber that is slow gets at most that many messages.
+%% @doc Who waits for a threshold, and who wants to hear of changes. A part of `weft_crdt_core'.
+%%
+%% The value of a key may cost much, so it is not looked at with each change. A reader hears at once
+%% if the key was quiet before. Changes that follow each other within `?NOTIFY_MS' are told once,
+%% after that time, and so is a value that passes a threshold then.
+%%
+%% A subscriber that is slow gets at most that many messages, each with the value. One that follows
+%% a key instead gets one message, and the next one, with the value of then, when it has said that
+%% it is done with it (the notice `{next, Key, Pid}').
+%%
+%% Readers and subscribers have their places as long as they live.
+%%
+%% Commands: `{value, Key}', `{read, Key, Threshold, TimeoutMs, Pid}', `{subscribe, Key, Pid}',
+%% `{follow, Key, Pid}', `{unsubscribe, Key, Pid}'.
 -module(weft_crdt_readers).
 
--export([new/0, read/6, wait/5, timer/2, changed/3, subscribe/3, unsubscribe/3, gone/2, info/1]).
+-export([new/0, current/1, command/4, timer/3, changed/3, next/4, gone/2, info/1]).
 -export_type([readers/0]).
 
 -define(NOTIFY_MS, 20).
 %% Readers that may wait on a node.
 -define(WAITING_MAX, 10000).
-%% Fifty days: a timer does not take any number.
--define(TIMEOUT_MS_MAX, 16#FFFFFFFF).
+%% A timer can not be cancelled. That of a read which was answered soon is there for so long.
+-define(SLICE_MS, 5000).
+
+%% How a process hears of a key: always, or as a follower, which waits for a message, or has one,
+%% perhaps of an earlier value.
+-type how() :: [] | ready | busy | behind.
+-type place() :: {read, Key :: term(), Number :: pos_integer()} | {subscribed, Key :: term()}.
 
 -record(readers, {
     last = 0 :: non_neg_integer(),
     waiting = #{} :: #{Key :: term() => #{Number :: pos_integer() =>
-                                              {Ref :: term(), weft_crdt_threshold:threshold()}}},
+                                              {Ref :: term(), weft_crdt_threshold:threshold(),
+                                               pid() | none}}},
     count = 0 :: non_neg_integer(),
-    subscribers = #{} :: #{Key :: term() => #{pid() => []}},
-    %% Keys whose subscribers are told soon.
-    changed = #{} :: #{Key :: term() => []}}).
+    subscribers = #{} :: #{Key :: term() => #{pid() => how()}},
+    %% Keys of which is told soon, and those of which was told just now.
+    changed = #{} :: #{Key :: term() => [] | told},
+    %% What ends with each process.
+    places = #{} :: #{pid() => #{place() => []}}}).
 
 -opaque readers() :: #readers{}.
 -type value_of() :: fun((Key :: term()) -> {ok, Value :: term()} | error).
@@ -27,97 +47,200 @@
 -spec new() -> readers().
 new() -> #readers{}.
 
-%% @doc Replies to Ref with the value if it passes the threshold, or waits.
--spec read(Key :: term(), {ok, Value :: term()} | error, weft_crdt_threshold:threshold() | term(),
-           TimeoutMs :: non_neg_integer(), Ref :: term(), readers()) ->
-          {readers(), weft_core:effects()}.
-read(Key, Now, Threshold, TimeoutMs, Ref, Readers) ->
-    case weft_crdt_threshold:is_valid(Threshold) andalso Now of
+%% @doc What code of before has left: it knew nobody's places.
+-spec current(readers() | tuple()) -> readers().
+current(#readers{} = Readers) ->
+    Readers;
+current({readers, Last, Waiting, Count, Subscribers, Changed}) ->
+    OfNobody = fun(_, {Ref, Threshold}) -> {Ref, Threshold, none} end,
+    maps:fold(fun(Key, Pids, Readers) ->
+                  lists:foldl(fun(Pid, R) -> element(1, placed(Pid, {subscribed, Key}, R)) end,
+                              Readers, maps:keys(Pids))
+              end,
+              #readers{last = Last, count = Count, subscribers = Subscribers, changed = Changed,
+                       waiting = maps:map(fun(_, ForKey) -> maps:map(OfNobody, ForKey) end,
+                                          Waiting)},
+              Subscribers).
+
+%% @doc A command, of which some wait for their reply.
+-spec command(term(), Ref :: term(), value_of(), readers()) -> {readers(), weft_core:effects()}.
+command({value, Key}, Ref, ValueOf, Readers) ->
+    {Readers, [{reply, Ref, known(ValueOf(Key))}]};
+command({read, Key, Threshold, TimeoutMs, Pid}, Ref, ValueOf, Readers) ->
+    case weft_crdt_threshold:is_valid(Threshold) andalso ValueOf(Key) of
         false -> {Readers, [{reply, Ref, {error, {bad_threshold, Threshold}}}]};
-        error -> {Readers, [{reply, Ref, {error, undeclared}}]};
+        error -> {Readers, [{reply, Ref, known(error)}]};
         {ok, Value} ->
             case weft_crdt_threshold:is_passed(Threshold, Value) of
                 true -> {Readers, [{reply, Ref, {ok, Value}}]};
-                false -> wait(Key, Threshold, TimeoutMs, Ref, Readers)
+                false -> wait(Key, TimeoutMs, {Ref, Threshold, Pid}, Readers)
             end
-    end.
+    end;
+command({subscribe, Key, Pid}, Ref, ValueOf, Readers) ->
+    subscribe(Key, Pid, [], Ref, ValueOf(Key), Readers);
+command({follow, Key, Pid}, Ref, ValueOf, Readers) ->
+    subscribe(Key, Pid, ready, Ref, ValueOf(Key), Readers);
+command({unsubscribe, Key, Pid}, Ref, _, Readers0) ->
+    {Readers, Unwatch} = unsubscribed(Key, Pid, Readers0),
+    {Readers, Unwatch ++ [{reply, Ref, ok}]};
+command(Unknown, Ref, _, Readers) ->
+    {Readers, [{reply, Ref, {error, {unknown_command, Unknown}}}]}.
 
-%% @doc Replies to Ref as soon as the threshold is passed, or after the time.
--spec wait(Key :: term(), weft_crdt_threshold:threshold(), TimeoutMs :: non_neg_integer(),
-           Ref :: term(), readers()) -> {readers(), weft_core:effects()}.
-wait(_, _, _, Ref, #readers{count = Count} = Readers) when Count >= ?WAITING_MAX ->
+known({ok, Value}) -> {ok, Value};
+known(error) -> {error, undeclared}.
+
+%% --- readers ----------------------------------------------------------------------------------
+
+wait(_, _, {Ref, _, _}, #readers{count = Count} = Readers) when Count >= ?WAITING_MAX ->
     {Readers, [{reply, Ref, {error, busy}}]};
-wait(Key, Threshold, TimeoutMs, Ref, #readers{last = Last, waiting = Waiting} = Readers) ->
+wait(Key, TimeoutMs, {_, _, Pid} = Reader, #readers{last = Last, waiting = Waiting,
+                                                    count = Count} = Readers) ->
     Number = Last + 1,
     ForKey = maps:get(Key, Waiting, #{}),
-    {Readers#readers{last = Number, count = Readers#readers.count + 1,
-                     waiting = Waiting#{Key => ForKey#{Number => {Ref, Threshold}}}},
-     [{after_ms, min(TimeoutMs, ?TIMEOUT_MS_MAX), {read, Key, Number}}]}.
+    {Placed, Watch} = placed(Pid, {read, Key, Number}, Readers),
+    {Placed#readers{last = Number, count = Count + 1,
+                    waiting = Waiting#{Key => ForKey#{Number => Reader}}},
+     [slice(Key, Number, TimeoutMs) | Watch]}.
 
-%% @doc A timer of this module: `notify' or `{read, Key, Number}'.
--spec timer(term(), {value_of(), readers()}) -> {readers(), weft_core:effects()}.
-timer({read, Key, Number}, {_, #readers{waiting = Waiting} = Readers}) ->
+slice(Key, Number, LeftMs) ->
+    Ms = min(LeftMs, ?SLICE_MS),
+    {after_ms, Ms, {read, Key, Number, LeftMs - Ms}}.
+
+%% @doc A timer of this module: `notify' or `{read, Key, Number, LeftMs}'.
+-spec timer(term(), value_of(), readers()) -> {readers(), weft_core:effects()}.
+timer({read, Key, Number, LeftMs}, _, #readers{waiting = Waiting} = Readers0) ->
     case Waiting of
-        #{Key := #{Number := {Ref, _}} = ForKey} ->
-            {without([Number], Key, ForKey, Readers), [{reply, Ref, {error, timeout}}]};
-        #{} -> {Readers, []}
+        #{Key := #{Number := _}} when LeftMs > 0 ->
+            {Readers0, [slice(Key, Number, LeftMs)]};
+        #{Key := #{Number := {Ref, _, _}}} ->
+            {Readers, Unwatch} = over([Number], Key, Readers0),
+            {Readers, [{reply, Ref, {error, timeout}} | Unwatch]};
+        #{} -> {Readers0, []}
     end;
-timer(notify, {ValueOf, #readers{changed = Changed, subscribers = Subscribers} = Readers}) ->
-    {Readers#readers{changed = #{}},
-     [{tell, Pid, {weft_crdt, Key, Value}}
-      || Key <- maps:keys(Changed), is_map_key(Key, Subscribers), {ok, Value} <- [ValueOf(Key)],
-         Pid <- maps:keys(map_get(Key, Subscribers))]}.
+%% Of code of before, which had one timer for the whole time.
+timer({read, Key, Number}, ValueOf, Readers) ->
+    timer({read, Key, Number, 0}, ValueOf, Readers);
+timer(notify, ValueOf, #readers{changed = Changed} = Readers0) ->
+    Keys = [Key || {Key, []} <- maps:to_list(Changed)],
+    {Effects, Readers} = lists:mapfoldl(fun(Key, R0) ->
+                                            {R, Told} = told(Key, ValueOf, R0),
+                                            {Told, R}
+                                        end, Readers0#readers{changed = maps:from_keys(Keys, told)},
+                                        Keys),
+    {Readers, lists:append(Effects) ++ [{after_ms, ?NOTIFY_MS, notify} || Keys =/= []]}.
 
-without(Numbers, Key, ForKey, #readers{waiting = Waiting, count = Count} = Readers) ->
+%% These reads of a key are over.
+over(Numbers, Key, #readers{waiting = Waiting, count = Count} = Readers) ->
+    #{Key := ForKey} = Waiting,
     Left = maps:without(Numbers, ForKey),
-    Readers#readers{count = Count - length(Numbers),
-                    waiting = case map_size(Left) of
-                                  0 -> maps:remove(Key, Waiting);
-                                  _ -> Waiting#{Key := Left}
-                              end}.
+    lists:foldl(fun(Number, {R0, Effects}) ->
+                    {_, _, Pid} = map_get(Number, ForKey),
+                    {R, Unwatch} = left(Pid, {read, Key, Number}, R0),
+                    {R, Unwatch ++ Effects}
+                end, {Readers#readers{count = Count - length(Numbers),
+                                      waiting = put_some(Key, Left, Waiting)}, []}, Numbers).
+
+put_some(Key, Left, All) when map_size(Left) =:= 0 -> maps:remove(Key, All);
+put_some(Key, Left, All) -> All#{Key => Left}.
 
 %% @doc A key has changed. Its value is looked at only if somebody wants it.
 -spec changed(Key :: term(), value_of(), readers()) -> {readers(), weft_core:effects()}.
-changed(Key, ValueOf, #readers{waiting = Waiting} = Readers0) ->
-    {Readers, Replies} = case Waiting of
-                             #{Key := ForKey} -> passed(Key, ForKey, ValueOf(Key), Readers0);
-                             #{} -> {Readers0, []}
-                         end,
-    {Noted, Timer} = noted(Key, Readers),
-    {Noted, Replies ++ Timer}.
+changed(Key, ValueOf, #readers{waiting = Waiting, subscribers = Subscribers,
+                               changed = Changed} = Readers0) ->
+    case {is_map_key(Key, Waiting), is_map_key(Key, Subscribers)} of
+        {false, false} -> {Readers0, []};
+        {IsRead, _} ->
+            {Readers, Replies} = case IsRead andalso not is_map_key(Key, Changed) of
+                                     true -> passed(Key, ValueOf(Key), Readers0);
+                                     false -> {Readers0, []}
+                                 end,
+            {Readers#readers{changed = Changed#{Key => []}},
+             Replies ++ [{after_ms, ?NOTIFY_MS, notify} || map_size(Changed) =:= 0]}
+    end.
 
-passed(Key, ForKey, {ok, Value}, Readers) ->
-    Passed = [{Number, Ref} || {Number, {Ref, Threshold}} <- maps:to_list(ForKey),
+passed(Key, {ok, Value}, #readers{waiting = Waiting} = Readers0) ->
+    Passed = [{Number, Ref} || {Number, {Ref, Threshold, _}}
+                                   <- maps:to_list(maps:get(Key, Waiting, #{})),
                                weft_crdt_threshold:is_passed(Threshold, Value)],
-    {without([Number || {Number, _} <- Passed], Key, ForKey, Readers),
-     [{reply, Ref, {ok, Value}} || {_, Ref} <- Passed]}.
+    {Readers, Unwatch} = case Passed of
+                             [] -> {Readers0, []};
+                             _ -> over([Number || {Number, _} <- Passed], Key, Readers0)
+                         end,
+    {Readers, [{reply, Ref, {ok, Value}} || {_, Ref} <- Passed] ++ Unwatch}.
 
-noted(Key, #readers{changed = Changed, subscribers = Subscribers} = Readers)
-  when is_map_key(Key, Subscribers) ->
-    {Readers#readers{changed = Changed#{Key => []}},
-     [{after_ms, ?NOTIFY_MS, notify} || map_size(Changed) =:= 0]};
-noted(_, Readers) ->
-    {Readers, []}.
+%% What was derived may be forgotten meanwhile.
+told(Key, ValueOf, #readers{waiting = Waiting} = Readers0) ->
+    {Whom, Readers1} = due(Key, Readers0),
+    case (Whom =/= [] orelse is_map_key(Key, Waiting)) andalso ValueOf(Key) of
+        {ok, Value} ->
+            {Readers, Replies} = passed(Key, {ok, Value}, Readers1),
+            {Readers, Replies ++ [{tell, Pid, {weft_crdt, Key, Value}} || Pid <- Whom]};
+        false -> {Readers1, []};
+        error -> {Readers0, []}
+    end.
 
-%% @doc A process gets `{weft_crdt, Key, Value}' after changes of the key.
--spec subscribe(Key :: term(), pid(), readers()) -> {readers(), weft_core:effects()}.
-subscribe(Key, Pid, #readers{subscribers = Subscribers} = Readers) ->
+due(Key, #readers{subscribers = Subscribers} = Readers) ->
     ForKey = maps:get(Key, Subscribers, #{}),
-    {Readers#readers{subscribers = Subscribers#{Key => ForKey#{Pid => []}}}, [{watch, Pid}]}.
+    Next = maps:map(fun(_, []) -> [];
+                       (_, ready) -> busy;
+                       (_, _) -> behind
+                    end, ForKey),
+    {[Pid || {Pid, How} <- maps:to_list(ForKey), How =:= [] orelse How =:= ready],
+     Readers#readers{subscribers = put_some(Key, Next, Subscribers)}}.
 
--spec unsubscribe(Key :: term(), pid(), readers()) -> readers().
-unsubscribe(Key, Pid, #readers{subscribers = Subscribers} = Readers) ->
+%% --- subscribers ------------------------------------------------------------------------------
+
+subscribe(_, _, _, Ref, error, Readers) ->
+    {Readers, [{reply, Ref, known(error)}]};
+subscribe(Key, Pid, How, Ref, Known, #readers{subscribers = Subscribers} = Readers) ->
+    ForKey = maps:get(Key, Subscribers, #{}),
+    {Placed, Watch} = placed(Pid, {subscribed, Key}, Readers),
+    {Placed#readers{subscribers = Subscribers#{Key => ForKey#{Pid => How}}},
+     Watch ++ [{reply, Ref, Known}]}.
+
+unsubscribed(Key, Pid, #readers{subscribers = Subscribers} = Readers) ->
     Left = maps:remove(Pid, maps:get(Key, Subscribers, #{})),
-    Readers#readers{subscribers = case map_size(Left) of
-                                      0 -> maps:remove(Key, Subscribers);
-                                      _ -> Subscribers#{Key => Left}
-                                  end}.
+    left(Pid, {subscribed, Key},
+         Readers#readers{subscribers = put_some(Key, Left, Subscribers)}).
+
+%% @doc A process that follows the key is done with the value that it was told.
+-spec next(Key :: term(), pid(), value_of(), readers()) -> {readers(), weft_core:effects()}.
+next(Key, Pid, ValueOf, #readers{subscribers = Subscribers} = Readers) ->
+    case Subscribers of
+        #{Key := #{Pid := How} = ForKey} when How =:= busy; How =:= behind ->
+            Tell = [{tell, Pid, {weft_crdt, Key, Value}} || How =:= behind,
+                                                            {ok, Value} <- [ValueOf(Key)]],
+            Next = case Tell of [] -> ready; _ -> busy end,
+            {Readers#readers{subscribers = Subscribers#{Key := ForKey#{Pid := Next}}}, Tell};
+        #{} -> {Readers, []}
+    end.
+
+%% --- processes --------------------------------------------------------------------------------
+
+%% A process is watched as long as it has a place.
+placed(Pid, Place, #readers{places = Places} = Readers) ->
+    Of = maps:get(Pid, Places, #{}),
+    {Readers#readers{places = Places#{Pid => Of#{Place => []}}},
+     [{watch, Pid} || map_size(Of) =:= 0]}.
+
+left(Pid, Place, #readers{places = Places} = Readers) ->
+    case Places of
+        #{Pid := Of} ->
+            Rest = maps:remove(Place, Of),
+            {Readers#readers{places = put_some(Pid, Rest, Places)},
+             [{unwatch, Pid} || map_size(Rest) =:= 0]};
+        #{} -> {Readers, []}
+    end.
 
 %% @doc A process has ended.
 -spec gone(pid(), readers()) -> readers().
-gone(Pid, #readers{subscribers = Subscribers} = Readers0) ->
-    lists:foldl(fun(Key, Readers) -> unsubscribe(Key, Pid, Readers) end, Readers0,
-                [Key || {Key, Pids} <- maps:to_list(Subscribers), is_map_key(Pid, Pids)]).
+gone(Pid, #readers{places = Places} = Readers) ->
+    lists:foldl(fun(Place, R) -> element(1, without(Place, Pid, R)) end,
+                Readers#readers{places = maps:remove(Pid, Places)},
+                maps:keys(maps:get(Pid, Places, #{}))).
+
+without({read, Key, Number}, _, Readers) -> over([Number], Key, Readers);
+without({subscribed, Key}, Pid, Readers) -> unsubscribed(Key, Pid, Readers).
 
 %% @doc How many readers wait, and how many subscriptions there are.
 -spec info(readers()) -> #{waiting | subscriptions := non_neg_integer()}.
