@@ -26,10 +26,11 @@ declare(Key, Type) ->
         {error, Reason} -> {error, Reason}
     end.
 
-%% @doc Changes a key. When this returns `ok', this node has the change, and tells others.
+%% @doc Changes a key. When this returns `ok', this node has the change, and tells others. A store
+%% that is barred changes nothing (`retired' or `other_retired', see the guide).
 -spec update(key(), Operation :: term()) ->
           ok | {error, {bad_operation, term()} | {too_large, Bytes :: pos_integer(), pos_integer()}
-                     | undeclared | not_running | term()}.
+                     | {retired | other_retired, By :: node()} | undeclared | not_running | term()}.
 update(Key, Operation) -> command({update, Key, Operation, erlang:system_time(microsecond)}).
 
 %% @doc The value of a key as this node knows it.

@@ -284,12 +284,33 @@ a_durable_store_that_was_said_to_be_gone_is_barred_test() ->
     ?assertMatch([{barred, retired, _}], ?W:warnings(Back)),
     ?assertMatch({error, {retired, _}}, ?W:reply(b, {retire, []}, Back)),
     ?assertMatch(#{barred := {retired, _}}, ?W:reply(b, info, Back)),
+    %% What it would answer with `ok' would be lost with its file.
+    ?assertMatch({error, {retired, _}}, ?W:reply(b, {update, up, increment, 0}, Back)),
     ?assertEqual([{ok, 3}, {ok, 7}, {ok, 3}], [?W:value(Node, up, Back) || Node <- [a, b, c]]),
     %% Without its file it is a new member.
     Empty = ?W:settle(?W:tear(b, 1000, Back)),
     ?assertEqual({ok, 3}, ?W:value(b, up, Empty)),
     ?assertEqual([{ok, 4}], lists:usort([?W:value(Node, up, ?W:settle(counted(b, 1, Empty)))
                                          || Node <- [a, b, c]])).
+
+%% Whatever it did would be taken for what the retired run has done.
+a_store_whose_clock_was_set_back_is_barred_test() ->
+    World = ?W:settle(counted(a, 3, linked([{a, b}], ?W:new([a, b], ?OPTIONS)))),
+    Retired = asked(a, [], ?W:settle(declared(?W:restart(a, World)))),
+    ?assertEqual([{ok, 1}], ?W:answers({retire, []}, Retired)),
+    Begun = fun(Run) ->
+                weft_crdt_core:init(a, #{durable => true, incarnation => Run,
+                                         kept => ?W:disk(a, Retired)})
+            end,
+    Update = {command, ref, {update, up, increment, 0}},
+    {Barred, Effects} = Begun(1),
+    ?assertMatch([{notice, {warning, {barred, retired, a}}} | _], Effects),
+    ?assertMatch({_, [{reply, ref, {error, {retired, a}}}]},
+                 weft_crdt_core:handle(Update, 0, Barred)),
+    ?assertEqual({ok, 3}, weft_crdt_core:value(up, Barred)),
+    {Later, _} = Begun(2),
+    {Counted, _} = weft_crdt_core:handle(Update, 0, Later),
+    ?assertEqual({ok, 4}, weft_crdt_core:value(up, Counted)).
 
 %% One that had told everything goes on as before.
 a_durable_store_that_lacks_nothing_comes_back_test() ->

@@ -73,13 +73,20 @@
 init(Self, Given) ->
     Options = maps:merge(?DEFAULTS, Given),
     Run = maps:get(incarnation, Options, 0),
-    State = #state{self = Self, actor = {Self, Run},
-                   retirement = weft_crdt_retirement:new(Self, Run),
-                   options = maps:without([kept, declared], Options),
-                   entries = weft_crdt_entries:begun(Options),
-                   peers = weft_crdt_peers:new(Self),
-                   rand = weft_core:seed(Self, ?MODULE, Options)},
-    {State, [{after_ms, option(sync_ms, State), sync}]}.
+    Entries = weft_crdt_entries:begun(Options),
+    State0 = #state{self = Self, actor = {Self, Run},
+                    retirement = weft_crdt_retirement:new(Self, Run),
+                    options = maps:without([kept, declared], Options),
+                    entries = Entries,
+                    peers = weft_crdt_peers:new(Self),
+                    rand = weft_core:seed(Self, ?MODULE, Options)},
+    %% Its clock was set back: whatever this run does is taken for done and retired.
+    {State, Told} = case weft_crdt_retired:is_retired({Self, Run},
+                                                      weft_crdt_entries:table(Entries)) of
+                        true -> bar(retired, Self, State0);
+                        false -> {State0, []}
+                    end,
+    {State, Told ++ [{after_ms, option(sync_ms, State), sync}]}.
 
 %% @doc The value of a key on this node.
 -spec value(Key :: term(), state()) -> {ok, Value :: term()} | error.
@@ -141,6 +148,10 @@ option(Key, #state{options = Options}) -> maps:get(Key, Options).
 
 %% --- commands ---------------------------------------------------------------------------------
 
+%% What only a barred store has would be lost with its file.
+command(Command, Ref, #state{barred = {_, _} = Barred} = State)
+  when element(1, Command) =:= update; element(1, Command) =:= retire ->
+    {State, [{reply, Ref, {error, Barred}}]};
 command({declare, Key, Type}, Ref, #state{entries = Entries0, derived = Derived} = State) ->
     case is_map_key(Key, Derived) orelse weft_crdt_entries:declare(Key, Type, Entries0) of
         true -> {State, [{reply, Ref, {error, derived}}]};
@@ -157,8 +168,6 @@ command({derive, Key, Value}, Ref, State) ->
     derive(Key, Value, Ref, State);
 command({forget, Key}, Ref, #state{derived = Derived} = State) ->
     {State#state{derived = maps:remove(Key, Derived)}, [{reply, Ref, ok}]};
-command({retire, _}, Ref, #state{barred = {_, _} = Barred} = State) ->
-    {State, [{reply, Ref, {error, Barred}}]};
 command({retire, Gone}, Ref, #state{entries = Entries, retirement = Retirement} = State) ->
     Nodes = weft_crdt_peers:nodes(State#state.peers),
     retirement(weft_crdt_retirement:start(Gone, Ref, Nodes, Entries, Retirement), State);
@@ -381,8 +390,7 @@ about_retiring(From, {retired, Table, Hash} = Msg, #state{options = Options} = S
         retire -> retire(Table, Hash, From, State);
         known -> {State, []};
         malformed -> refused(From, Msg, State);
-        {bar, Reason} ->
-            {State#state{barred = {Reason, From}}, [{notice, {warning, {barred, Reason, From}}}]}
+        {bar, Reason} -> bar(Reason, From, State)
     end;
 about_retiring(From, Msg, #state{entries = Before, retirement = Retirement0} = State) ->
     case weft_crdt_retirement:message(From, Msg, weft_crdt_peers:nodes(State#state.peers), Before,
@@ -391,6 +399,9 @@ about_retiring(From, Msg, #state{entries = Before, retirement = Retirement0} = S
         {Entries, Retirement, Actions} ->
             retirement({Retirement, Actions}, State#state{entries = Entries})
     end.
+
+bar(Reason, By, State) ->
+    {State#state{barred = {Reason, By}}, [{notice, {warning, {barred, Reason, By}}}]}.
 
 retirement({Retirement, Actions}, State0) ->
     lists:foldl(fun(Action, {S0, Effects}) ->
