@@ -5,6 +5,9 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+%% In place of the module of a file.
+-export([write/2]).
+
 %% Counters of three keys, one after the other.
 -define(ITEMS, [{Key, gcounter, #{{a, 1} => N}} || N <- [1, 2, 3], Key <- [x, y, z]]).
 -define(MERGED, [{Key, gcounter, #{{a, 1} => 3}} || Key <- [x, y, z]]).
@@ -206,6 +209,88 @@ a_directory_of_another_node_is_refused_test() ->
                        weft_crdt_sup:start_link(Config)),
           ok = gen_server:stop(Lock)
       end).
+
+%% It stood still for long. Who has the directory then is known when the lock has looked.
+nothing_is_written_where_another_node_may_write_test_() ->
+    {timeout, 20,
+     fun() ->
+         locked(fun(Dir, Lock) ->
+                    Bytes = filelib:file_size(file(Dir)),
+                    ok = not_held(Dir),
+                    Writer = writer(),
+                    %% pacing: so long nothing comes
+                    receive {'DOWN', Writer, process, _, Reason} -> error(Reason)
+                    after 200 -> ok
+                    end,
+                    ?assertEqual(Bytes, filelib:file_size(file(Dir))),
+                    Lock ! beat,
+                    receive {'DOWN', Writer, process, _, Result} -> ?assertEqual(ok, Result) end,
+                    ?assertEqual([{x, gcounter, #{{a, 1} => 7}}], weft_crdt_log:kept())
+                end)
+     end}.
+
+%% While it was being written.
+nothing_is_answered_where_another_node_may_have_written_test_() ->
+    {timeout, 20,
+     fun() ->
+         locked(fun(Dir, Lock) ->
+                    Device = element(3, sys:get_state(weft_crdt_log)),
+                    ok = with_device({file_descriptor, ?MODULE, {Device, Dir}}),
+                    Writer = writer(),
+                    %% pacing: so long nothing comes
+                    receive {'DOWN', Writer, process, _, Reason} -> error(Reason)
+                    after 200 -> ok
+                    end,
+                    ok = with_device(Device),
+                    Lock ! beat,
+                    receive {'DOWN', Writer, process, _, Result} -> ?assertEqual(ok, Result) end,
+                    ?assertMatch([{x, gcounter, #{{a, 1} := 7}} | _], weft_crdt_log:kept())
+                end)
+     end}.
+
+%% @private
+-spec write(tuple(), iodata()) -> ok.
+write({file_descriptor, _, {Device, Dir}}, Bytes) ->
+    ok = file:write(Device, Bytes),
+    not_held(Dir).
+
+a_file_is_not_rewritten_where_another_node_may_write_test() ->
+    in_directory(
+      fun(Dir) ->
+          process_flag(trap_exit, true),
+          {ok, Lock} = weft_directory_lock:start_link(Dir, weft_crdt),
+          ok = not_held(Dir),
+          ?assertEqual({error, {crdt_file, {directory_not_held, file(Dir)}}},
+                       weft_crdt_log:start_link(Dir, 1000)),
+          ?assertNot(filelib:is_file(file(Dir))),
+          ok = gen_server:stop(Lock)
+      end).
+
+%% However the directory is written: it is the same to the lock and to the log.
+the_log_asks_for_its_lock_test() ->
+    {ok, Config} = weft_crdt_app:config([{dir, "there//is/"}]),
+    {ok, {_, [#{id := lock, start := {_, _, [Locked, Purpose]}},
+              #{id := weft_crdt_log, start := {_, _, [Dir, _]}} | _]}} = weft_crdt_sup:init(Config),
+    true = ets:delete(weft_crdt_declared),
+    ?assertEqual({filename:dirname(file(Dir)), weft_crdt}, {Locked, Purpose}).
+
+locked(Fun) ->
+    in_directory(fun(Dir) ->
+                     {ok, Lock} = weft_directory_lock:start_link(Dir, weft_crdt),
+                     with(Dir, fun() -> Fun(Dir, Lock) end),
+                     ok = gen_server:stop(Lock)
+                 end).
+
+not_held(Dir) -> atomics:sub(persistent_term:get({weft_directory_lock, Dir, weft_crdt}), 1, 10000).
+
+with_device(Device) ->
+    _ = sys:replace_state(weft_crdt_log, fun(Log) -> setelement(3, Log, Device) end),
+    ok.
+
+writer() ->
+    Item = {x, gcounter, #{{a, 1} => 7}},
+    {_, Writer} = spawn_monitor(fun() -> exit(weft_crdt_log:put(weft_crdt, kept, Item)) end),
+    Writer.
 
 %% With what was written before, as it is.
 append(Items, Dir) ->

@@ -9,6 +9,10 @@
 %% is better than half of this one, so remove the file then. Records are in the file when a change
 %% is answered, and on the disk when the operating system writes them: the end of a process or node
 %% loses nothing, that of the machine may lose the last seconds.
+%%
+%% A node that stood still may have lost its directory to another one. It is asked before anything
+%% is written, and once more before it counts (`weft_directory_lock:is_held/2'); a change waits
+%% until that is known, or the lock has ended, and with it all of this.
 -module(weft_crdt_log).
 -behaviour(gen_server).
 
@@ -18,6 +22,8 @@
 -define(FORMAT, "weft_crdt ").
 -define(MAGIC, ?FORMAT "1\n").
 -define(NAME, "store").
+%% The lock has to look at its file.
+-define(HELD_AGAIN_MS, 50).
 
 -record(log, {file :: file:filename(), device :: file:io_device(), bytes :: non_neg_integer(),
               %% It is rewritten when it has so many bytes.
@@ -65,17 +71,35 @@ opened({error, Reason}, _, _) ->
 handle_call(Request, From, Log) ->
     weft_redact:run(fun() -> asked(Request, From, Log) end).
 
-asked({append, Item}, _From, #log{device = Device, bytes = Bytes} = Log) ->
-    Record = record(Item),
-    case file:write(Device, Record) of
-        ok -> {reply, ok, compacted(Log#log{bytes = Bytes + iolist_size(Record)})};
-        {error, Reason} -> {stop, {crdt_file, {Reason, Log#log.file}}, Log}
-    end;
+asked({append, Item}, From, Log) ->
+    appended(Item, From, Log);
 asked(kept, _From, #log{file = File} = Log) ->
     {ok, Items} = read(File),
     {reply, Items, Log};
 asked(Request, _From, Log) ->
     {reply, weft_stray:call(Request), Log}.
+
+%% What is written twice is the same.
+appended(Item, From, #log{file = File, device = Device, bytes = Bytes} = Log) ->
+    Record = record(Item),
+    case is_held(File) andalso file:write(Device, Record) of
+        ok ->
+            Written = Log#log{bytes = Bytes + iolist_size(Record)},
+            case is_held(File) of
+                true ->
+                    gen_server:reply(From, ok),
+                    {noreply, compacted(Written)};
+                false -> again(Item, From, Written)
+            end;
+        false -> again(Item, From, Log);
+        {error, Reason} -> {stop, {crdt_file, {Reason, File}}, Log}
+    end.
+
+again(Item, From, Log) ->
+    _ = erlang:send_after(?HELD_AGAIN_MS, self(), {append, Item, From}),
+    {noreply, Log}.
+
+is_held(File) -> weft_directory_lock:is_held(filename:dirname(File), weft_crdt).
 
 %% @private
 handle_cast(Request, Log) ->
@@ -83,6 +107,8 @@ handle_cast(Request, Log) ->
     {noreply, Log}.
 
 %% @private
+handle_info({append, Item, From}, Log) ->
+    weft_redact:run(fun() -> appended(Item, From, Log) end);
 handle_info(Message, Log) ->
     ok = weft_stray:message(Message),
     {noreply, Log}.
@@ -117,8 +143,9 @@ compacted(#log{file = File, device = Device, bytes = Bytes, rewrite_min = Min} =
 rewritten(Items, File) ->
     Entries = weft_crdt_entries:learn_all(Items, weft_crdt_entries:new(1 bsl 59)),
     Bytes = [?MAGIC | [record(Item) || Item <- weft_crdt_entries:packed(Entries)]],
-    case weft_durable_file:replace(File, Bytes) of
+    case is_held(File) andalso weft_durable_file:replace(File, Bytes) of
         ok -> {ok, iolist_size(Bytes)};
+        false -> {error, {directory_not_held, File}};
         %% What is written from now on belongs into this one: the former file has no name any more.
         {unsynced, Reason} ->
             logger:warning("weft_crdt: ~ts was rewritten, and its directory can not be synced "

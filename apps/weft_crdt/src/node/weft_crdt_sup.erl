@@ -36,7 +36,9 @@ init(Config) ->
              start => {weft_crdt_flow_sup, start_link, []}}]}}.
 
 log(#{dir := none}) -> [];
-log(#{dir := Dir}) ->
+log(#{dir := Given}) ->
+    %% As the log has it from the name of its file, and asks for its lock.
+    Dir = filename:dirname(filename:join(Given, "x")),
     [#{id => lock, start => {weft_directory_lock, start_link, [Dir, weft_crdt]}},
      #{id => weft_crdt_log, start => {weft_crdt_log, start_link, [Dir, ?REWRITE_MIN_BYTES]}}].
 
