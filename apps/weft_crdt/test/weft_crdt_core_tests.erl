@@ -185,6 +185,56 @@ what_did_not_fit_into_a_buffer_is_compared_when_it_is_empty_test() ->
     End = ?W:settle(10, World),
     [?assertEqual(?W:value(a, Key, End), ?W:value(b, Key, End)) || {Key, _} <- ?KEYS].
 
+%% Six megabytes of them. Those that do not fit into an answer are still different, and come later.
+many_large_digests_are_sent_by_and_by_test_() ->
+    {timeout, 120,
+     fun() ->
+         Counts = maps:from_list([{{n, Run}, 1} || Run <- lists:seq(1, 5000)]),
+         Keys = lists:seq(1, 100),
+         World0 = ?W:new([a, b], #{kept => [{Key, gcounter, Counts} || Key <- Keys]}),
+         Apart = lists:foldl(fun(Key, W) ->
+                                 Node = lists:nth(Key rem 2 + 1, [a, b]),
+                                 ?W:command(Node, {update, Key, increment, 0}, W)
+                             end, World0, Keys),
+         %% One comparison.
+         World1 = ?W:settle(0, ?W:link(a, b, ?W:forget(Apart))),
+         Largest = lists:max(digests(World1)),
+         ?assert(Largest > 4000000, Largest),
+         ?assert(Largest < 4500000, Largest),
+         World = ?W:settle(4, World1),
+         [?assertEqual([{ok, 5001}, {ok, 5001}], [?W:value(Node, Key, World) || Node <- [a, b]])
+          || Key <- Keys]
+     end}.
+
+digests(World) ->
+    [erlang:external_size(Digests)
+     || {_, _, {weft_crdt, 1, {digests, _, Digests}}} <- ?W:sent(World)].
+
+%% Keys of two types, for example. Here no answer makes them equal.
+keys_that_stay_different_do_not_hold_up_others_test() ->
+    Keys = lists:seq(1, 100),
+    Entries = weft_crdt_entries:learn_all([{Key, gcounter, #{{a, 1} => 1}} || Key <- Keys],
+                                          weft_crdt_entries:new(1000)),
+    {ranges, [{From, Until, _, _}]} = weft_crdt_compare:root(weft_crdt_ranges:new()),
+    Items = {items, [{From, Until, [{Key, other} || Key <- Keys]}]},
+    Firsts = [begin
+                  {[], [{digests, true, [{First, _, _} | _]}], [], _} =
+                      weft_crdt_exchange:answer(Items, Turn, Entries),
+                  First
+              end || Turn <- Keys],
+    ?assert(length(lists:usort(Firsts)) > 10).
+
+%% A neighbour that has little of each key asks for all at once; it gets no more than that.
+small_digests_are_not_answered_by_many_large_ones_test() ->
+    Counts = maps:from_list([{{n, Run}, 1} || Run <- lists:seq(1, 10000)]),
+    Keys = lists:seq(1, 10),
+    Entries = weft_crdt_entries:learn_all([{Key, gcounter, Counts} || Key <- Keys],
+                                          weft_crdt_entries:new(1000)),
+    Given = [{Key, gcounter, #{{a, 1} => 1}} || Key <- Keys],
+    {Offers, [{digests, false, Back}], [], _} =
+        weft_crdt_exchange:answer({digests, true, Given}, 0, Entries),
+    ?assertEqual({10, 1}, {length(Offers), length(Back)}).
+
 %% Of what only one neighbour asked for, the sender does not say that others get it.
 what_one_asked_for_is_passed_on_test() ->
     World0 = joined([{a, b}, {a, c}, {b, c}], ?W:new([a, b, c], #{sync_ms => 1000000000})),

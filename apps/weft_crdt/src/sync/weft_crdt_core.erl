@@ -431,8 +431,8 @@ retire(Table, Hash, From, #state{entries = Before, peers = Peers} = State0) ->
 
 %% --- comparison -------------------------------------------------------------------------------
 
-comparison(From, Msg, #state{entries = Before} = State0) ->
-    {Offers, Msgs, Refused, Entries} = weft_crdt_exchange:answer(Msg, Before),
+comparison(From, Msg, #state{entries = Before, syncs = Syncs} = State0) ->
+    {Offers, Msgs, Refused, Entries} = weft_crdt_exchange:answer(Msg, Syncs, Before),
     {State1, Told} = lists:foldl(fun(What, {S0, Acc}) ->
                                      {S, More} = refused(From, What, S0),
                                      {S, Acc ++ More}
