@@ -1,16 +1,82 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What flows make of their inputs, and one whose inputs change faster than it computes. The
-%% store is played by a process of the test.
+%% @doc What flows make of their inputs, one whose inputs change faster than it computes, and code
+%% that is loaded anew. The store is played by a process of the test.
 -module(weft_crdt_flow_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
 %% The first value is that of the subscription.
 a_slow_flow_gets_the_last_value_and_no_pile_test() ->
-    ?assertEqual([{[0], [0]}, {[3], [9]}], acts(latest)).
+    ?assertEqual([{[0], [0]}, {[3], [9]}], acts()).
 
-an_invariant_sees_each_value_test() ->
-    ?assertEqual([{[0], [0]}, {[1], [0]}, {[2], [0]}, {[3], [0]}, {[3], [9]}], acts(each)).
+%% Not before: values would pile up while a function runs.
+the_next_value_is_asked_for_when_the_last_one_is_done_with_test_() ->
+    {timeout, 20,
+     fun() -> with_flows(fun sets/0, fun() ->
+                             weft_crdt ! {derived, self()},
+                             ok = weft_crdt_flow:product(a, b, out),
+                             _ = next(),
+                             weft_crdt ! {changed, a, [7]},
+                             ?assertEqual([{out, [{7, N} || N <- [2, 3, 4]]}, {next, a}],
+                                          [received(), received()])
+                         end)
+     end}.
+
+an_invariant_is_checked_again_test_() ->
+    {timeout, 20,
+     fun() -> with_flows(fun sets/0, fun() ->
+                             weft_crdt ! {derived, self()},
+                             Self = self(),
+                             ok = weft_crdt_flow:invariant(number, {at_least, 9},
+                                                           fun(N) -> Self ! {passed, N} end),
+                             weft_crdt ! {changed, number, 8},
+                             ?assertEqual({next, number}, received()),
+                             weft_crdt ! {changed, number, 9},
+                             ?assertEqual({passed, 9}, received()),
+                             until([], fun() -> supervisor:which_children(weft_crdt_flow_sup) end)
+                         end)
+     end}.
+
+received() -> receive Message -> Message after 5000 -> error(nothing) end.
+
+%% Loaded twice: who is in the code of before then, or holds a function of it, is ended.
+flows_go_on_with_code_that_is_loaded_anew_test_() ->
+    {timeout, 20, fun() -> with_flows(fun sets/0, fun loaded_anew/0) end}.
+
+loaded_anew() ->
+    weft_crdt ! {derived, self()},
+    Self = self(),
+    ok = weft_crdt_flow:union(a, b, out),
+    ok = weft_crdt_flow:map(a, fun erlang:'-'/1, negative),
+    ok = weft_crdt_flow:invariant(number, {at_least, 9}, fun(N) -> Self ! {passed, N} end),
+    {weft_crdt_flow, Beam, File} = code:get_object_code(weft_crdt_flow),
+    try
+        [ok = loaded(File, changed(Name, Beam)) || Name <- [once, twice]],
+        twice = apply(weft_crdt_flow, twice, []),
+        weft_crdt ! {changed, b, [9]},
+        weft_crdt ! {changed, a, [1]},
+        weft_crdt ! {changed, number, 9},
+        [receive Made -> ok after 5000 -> error({nothing, Made}) end
+         || Made <- [{out, [1, 9]}, {negative, [-1]}, {passed, 9}]]
+    after
+        ok = loaded(File, Beam)
+    end.
+
+loaded(File, Beam) ->
+    _ = code:purge(weft_crdt_flow),
+    {module, weft_crdt_flow} = code:load_binary(weft_crdt_flow, File, Beam),
+    ok.
+
+%% With one function more.
+changed(Name, Beam) ->
+    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
+    {Before, [Module | Rest]} = lists:splitwith(fun(Form) -> element(3, Form) =/= module end,
+                                                Forms),
+    Function = {function, 1, Name, 0, [{clause, 1, [], [], [{atom, 1, Name}]}]},
+    {ok, weft_crdt_flow, Changed} =
+        compile:forms(Before ++ [Module, {attribute, 1, export, [{Name, 0}]}]
+                      ++ lists:droplast(Rest) ++ [Function, lists:last(Rest)]),
+    Changed.
 
 %% Each element once, in their order, and anew with each change of an input.
 what_is_made_of_sets_test_() ->
@@ -45,7 +111,7 @@ made(Function, Arguments, Changes) ->
 
 next() -> receive {out, Value} -> Value after 5000 -> error(nothing_derived) end.
 
-%% A store of some sets and a number, which tells what is derived.
+%% A store of some sets and a number, which tells what is derived and asked for.
 sets() -> sets(#{a => [1, 2, 3], b => [2, 3, 4], floats => [1.0, 2.0], number => 7}, [], none).
 
 sets(Values, Subscribers, To) ->
@@ -54,7 +120,10 @@ sets(Values, Subscribers, To) ->
         {changed, Key, Value} ->
             [Pid ! {weft_crdt, Key, Value} || {Of, Pid} <- Subscribers, Of =:= Key],
             sets(Values, Subscribers, To);
-        {'$gen_call', From, {command, {subscribe, Key, Pid}}} ->
+        {'$gen_cast', {notice, {next, Key, Pid}}} when is_pid(Pid) ->
+            To ! {next, Key},
+            sets(Values, Subscribers, To);
+        {'$gen_call', From, {command, {follow, Key, Pid}}} ->
             gen_server:reply(From, {ok, map_get(Key, Values)}),
             sets(Values, lists:usort([{Key, Pid} | Subscribers]), To);
         {'$gen_call', From, {command, {derive, Out, Value}}} ->
@@ -157,7 +226,8 @@ killed() ->
 
 flow(Id, Act) -> weft_crdt_flow_sup:start_flow(Id, always, worker(Act)).
 
-worker(Act) -> #{inputs => [a], takes => latest, act => fun([[V]]) -> Act([V]) end, name => out}.
+%% As code of before has started them.
+worker(Act) -> #{inputs => [a], act => fun([[V]]) -> Act([V]) end, name => out}.
 
 until(Expected, Fun) -> until(Expected, Fun, 200).
 
@@ -170,7 +240,15 @@ until(Expected, Fun, Tries) ->
 
 with_flows(Test) -> with_flows(fun store/0, Test).
 
+%% In a process of its own: the messages of one test are none of the next one's.
 with_flows(Playing, Test) ->
+    {_, Tester} = spawn_monitor(fun() -> exit({ok, tested(Playing, Test)}) end),
+    receive
+        {'DOWN', Tester, process, _, {ok, Result}} -> Result;
+        {'DOWN', Tester, process, _, Reason} -> error(Reason)
+    end.
+
+tested(Playing, Test) ->
     Store = spawn_link(Playing),
     true = register(weft_crdt, Store),
     {ok, Flows} = weft_crdt_flow_sup:start_link(),
@@ -186,13 +264,13 @@ with_flows(Playing, Test) ->
     end.
 
 %% What a flow is called with while its inputs have changed several times.
-acts(Takes) ->
+acts() ->
     Store = spawn_link(fun store/0),
     true = register(weft_crdt, Store),
     Self = self(),
     Act = fun(Values) -> Self ! {acted, list_to_tuple(Values)}, again end,
     {ok, New, {continue, Next}} =
-        weft_crdt_flow_worker:init(#{inputs => [a, b], takes => Takes, act => Act, name => out}),
+        weft_crdt_flow_worker:init(#{inputs => [a, b], act => Act, name => out}),
     process_flag(trap_exit, false),
     {noreply, Worker} = weft_crdt_flow_worker:handle_continue(Next, New),
     [self() ! {weft_crdt, Key, [Value]} || {Key, Value} <- [{a, 1}, {a, 2}, {a, 3}, {b, 9}]],
@@ -214,7 +292,7 @@ told() ->
     receive {acted, Values} -> [Values | told()] after 0 -> [] end.
 
 store() ->
-    receive {'$gen_call', From, {command, {subscribe, _, _}}} ->
+    receive {'$gen_call', From, {command, {follow, _, _}}} ->
         gen_server:reply(From, {ok, [0]}),
         store()
     end.

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc One flow: subscribes to its inputs, and does something with their values whenever one of
-%% them changes. Of values that came while it did so, one that takes the `latest' gets the last of
-%% each input only, so they do not pile up. When the store is started again, it subscribes again. A
+%% @doc One flow: follows its inputs, and does something with their values whenever one of them
+%% changes. The store tells it one value of an input, and the next one when that is done with, so
+%% they do not pile up while it works. When the store is started again, it follows them again. A
 %% function that fails leaves the last result, and the failure is in the log. Functions run here and
 %% nowhere else: how long they take concerns nobody else, and processes that they link do not end
 %% the flow.
@@ -20,9 +20,11 @@
 -define(FAILED_AGAIN_MS, 1000).
 
 -type flow() :: #{inputs := [weft_crdt:key()],
-                  takes := latest | each,
-                  act := fun((Values :: [term()]) -> again | done),
+                  act := {module(), Function :: atom(), Arguments :: [term()]}
+                       | fun((Values :: [term()]) -> again | done),
                   name := term()}.
+%% `act': the function gets the values before its arguments, and returns `again' or `done'. A `fun'
+%% is what code of before has left, also with the supervisor.
 
 -record(worker, {flow :: flow(), store = none :: none | reference(),
                  values = #{} :: #{term() => term()},
@@ -45,11 +47,11 @@ init(Flow) ->
     {ok, #worker{flow = Flow}, {continue, first}}.
 
 %% @private
-handle_continue(first, #worker{flow = #{inputs := Inputs, act := Act}} = Worker0) ->
-    case subscribed(Inputs) of
+handle_continue(first, #worker{flow = #{inputs := Inputs} = Flow} = Worker0) ->
+    case followed(Inputs) of
         {ok, Store, Values} ->
             Worker = Worker0#worker{store = Store, values = Values},
-            try Act([map_get(Input, Values) || Input <- Inputs]) of
+            try act(Flow, Values) of
                 again -> {noreply, Worker#worker{first = ok}};
                 done -> done(Worker)
             catch
@@ -70,18 +72,30 @@ done(Worker) ->
     end,
     {stop, normal, Worker}.
 
-subscribed(Inputs) ->
-    Store = monitor(process, weft_crdt),
-    subscribed(Inputs, Store, #{}).
+act(#{inputs := Inputs, act := Act}, Values) ->
+    InOrder = [map_get(Input, Values) || Input <- Inputs],
+    case Act of
+        {Module, Function, Arguments} -> apply(Module, Function, [InOrder | Arguments]);
+        _ -> Act(InOrder)
+    end.
 
-subscribed([], Store, Values) ->
+followed(Inputs) ->
+    Store = monitor(process, weft_crdt),
+    followed(Inputs, Store, #{}).
+
+followed([], Store, Values) ->
     {ok, Store, Values};
-subscribed([Input | Rest], Store, Values) ->
-    case weft_crdt:subscribe(Input) of
-        {ok, Value} -> subscribed(Rest, Store, Values#{Input => Value});
+followed([Input | Rest], Store, Values) ->
+    case follow(Input) of
+        {ok, Value} -> followed(Rest, Store, Values#{Input => Value});
         {error, Reason} ->
             true = demonitor(Store, [flush]),
             {error, {Reason, Input}}
+    end.
+
+follow(Input) ->
+    try weft_driver:command(weft_crdt, {follow, Input, self()}, infinity)
+    catch exit:_Ended -> {error, not_running}
     end.
 
 %% @private
@@ -98,18 +112,17 @@ handle_cast(Request, Worker) ->
     {noreply, Worker}.
 
 %% @private
-handle_info({weft_crdt, Input, Value}, #worker{flow = Flow, values = Values} = Worker)
+handle_info({weft_crdt, Input, Value}, #worker{values = Values} = Worker)
   when is_map_key(Input, Values) ->
-    Next = Values#{Input := Value},
-    acted(Worker#worker{values = case Flow of
-                                     #{takes := latest} -> latest(Next);
-                                     #{takes := each} -> Next
-                                 end});
+    {Latest, Told} = latest(Values#{Input := Value}, [Input]),
+    Acted = acted(Worker#worker{values = Latest}),
+    lists:foreach(fun(One) -> ok = weft_driver:notice(weft_crdt, {next, One, self()}) end, Told),
+    Acted;
 handle_info({'DOWN', Store, process, _, _}, #worker{store = Store} = Worker) ->
     again(Worker);
 handle_info(again, #worker{flow = #{inputs := Inputs}, store = Former} = Worker) ->
     _ = Former =:= none orelse demonitor(Former, [flush]),
-    case subscribed(Inputs) of
+    case followed(Inputs) of
         {ok, Store, Values} ->
             acted(Worker#worker{store = Store, values = Values, first = ok});
         {error, _NotYet} -> again(Worker#worker{store = none})
@@ -121,18 +134,19 @@ handle_info(Message, Worker) ->
     ok = weft_stray:message(Message),
     {noreply, Worker}.
 
-latest(Values) ->
+%% Those of other inputs that have come as well.
+latest(Values, Told) ->
     receive {weft_crdt, Input, Value} when is_map_key(Input, Values) ->
-        latest(Values#{Input := Value})
-    after 0 -> Values
+        latest(Values#{Input := Value}, [Input | Told])
+    after 0 -> {Values, Told}
     end.
 
 again(Worker) ->
     _ = erlang:send_after(?AGAIN_MS, self(), again),
     {noreply, Worker}.
 
-acted(#worker{flow = #{inputs := Inputs, act := Act, name := Name}, values = Values} = Worker) ->
-    try Act([map_get(Input, Values) || Input <- Inputs]) of
+acted(#worker{flow = #{name := Name} = Flow, values = Values} = Worker) ->
+    try act(Flow, Values) of
         again -> {noreply, Worker};
         done -> {stop, normal, Worker}
     catch
