@@ -103,6 +103,7 @@ upload_result({Host, Results}, _Uploads, Session) ->
 %% --- start --------------------------------------------------------------------------------------
 
 %% @doc Starts nodes, as many at a time as the deployment says, and waits until they are healthy.
+%% Those that run and have left the cluster are stopped before.
 -spec start([weft_deploy_nodes:desired()],
             fun((weft_deploy_nodes:desired(), weft_deploy_session:session()) -> boolean()),
             weft_deploy_session:session()) ->
@@ -112,8 +113,11 @@ start(Nodes, IsDefined, #{spec := #{parallel := Parallel}} = Session) ->
     Results = weft_deploy_session:on(
                 Hosts,
                 fun(_Host, Connection) -> prepare(Connection, Session) end, Session),
-    Unready = [{Host, Why} || {Host, {error, Why}} <- Results],
-    Rest = [Node || #{host := Host} = Node <- Nodes, not lists:keymember(Host, 1, Unready)],
+    {_, NotStopped} = stop(have_left(Nodes, Session), Session),
+    Unready = lists:usort([{Host, Why} || {Host, {error, Why}} <- Results] ++ NotStopped),
+    Rest = [Node || #{host := Host, node := Name} = Node <- Nodes,
+                    not lists:keymember(Host, 1, Unready),
+                    not lists:keymember(Name, 1, Unready)],
     parts(Parallel, Rest, IsDefined, are_others_up(Rest, Session), Session, [], Unready).
 
 parts(_Parallel, [], _IsDefined, _AreOthersUp, _Session, Started, Failed) ->
@@ -124,6 +128,11 @@ parts(Parallel, Nodes, IsDefined, AreOthersUp, Session, Started, Failed) ->
     IsLinked = AreOthersUp orelse Started =/= [] orelse length(Now) > 1,
     {Good, Bad} = part(Now, IsDefined, IsLinked, Session),
     parts(Parallel, Later, IsDefined, AreOthersUp, Session, [Good | Started], Failed ++ Bad).
+
+have_left(Nodes, #{seen := Seen}) ->
+    [{Host, Node} || #{host := Host, node := Node} <- Nodes,
+                     {ok, #{nodes := #{Node := #{up := true, left := true}}}}
+                         <- [maps:get(Host, Seen)]].
 
 %% One that is upgraded was seen to run, too.
 are_others_up(Nodes, #{seen := Seen}) ->

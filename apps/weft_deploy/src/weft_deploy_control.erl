@@ -174,13 +174,14 @@ group(Group, Members, Nodes) ->
 %% --- drain --------------------------------------------------------------------------------------
 
 %% Others find their ways around the node before circuits are moved. If one of them finds none, the
-%% node goes on as before. If this emulator is ended meanwhile, a file says that it was closed.
+%% node goes on as before. If this emulator is ended meanwhile, a file says that it was closed, or
+%% that it has left.
 drain(Node, Others, #{within_ms := WithinMs, dir := Dir} = Request) ->
     Since = now_ms(),
     ok = file:write_file(closed(Dir, Node), <<>>),
     Deadline = Since + WithinMs,
     Before = routes(Others, Node),
-    {IsGood, Text} =
+    {IsAround, Note} =
         case call(Node, weft_transit, close, []) of
             {ok, ok} -> around_and_moved(Before, Others, Node, Deadline);
             {ok, {error, no_overlay}} -> {true, "it has no overlay"};
@@ -188,10 +189,11 @@ drain(Node, Others, #{within_ms := WithinMs, dir := Dir} = Request) ->
             %% One that hangs is stopped as before, and so is one before transit could be closed.
             {error, Why} -> unclosed(Why, Others)
         end,
-    _ = case {IsGood, Request} of
-            {true, #{leaves := true}} -> leave(Node);
-            {true, _} -> ok;
-            {false, _} -> opened(Node, Dir)
+    {IsGood, Text} =
+        case {IsAround, Request} of
+            {true, #{leaves := true}} -> leave(Node, Dir, Note);
+            {true, _} -> {true, Note};
+            {false, _} -> _ = opened(Node, Dir), {false, Note}
         end,
     tell(Node, IsGood, now_ms() - Since, Text).
 
@@ -220,12 +222,19 @@ around_and_moved(Before, Others, Node, Deadline) ->
         [{A, B} | _] -> {false, io_lib:format("it is the only way between ~ts and ~ts", [A, B])}
     end.
 
-%% The others forget it, instead of waiting for it.
-leave(Node) ->
-    {_, Groups} = call(Node, weft_group, own, []),
-    _ = [call(Node, weft_group, leave, [Group], 20000)
-         || is_map(Groups), Group <- maps:keys(Groups)],
-    call(Node, weft_overlay, leave, [], 15000).
+%% The others forget it, instead of waiting for it. It does not come back before it is started
+%% again. The command that asked for this may have ended, and another one may have opened the node.
+leave(Node, Dir, Note) ->
+    case file:rename(closed(Dir, Node), home(Dir, Node) ++ "/left") of
+        ok ->
+            {_, Groups} = call(Node, weft_group, own, []),
+            _ = [call(Node, weft_group, leave, [Group], 20000)
+                 || is_map(Groups), Group <- maps:keys(Groups)],
+            _ = call(Node, weft_overlay, leave, [], 15000),
+            {true, Note};
+        {error, _} ->
+            {false, "it was opened again meanwhile"}
+    end.
 
 %% Of each node that answers: which of the others it reaches, and by which neighbour.
 routes(Nodes, Without) ->

@@ -11,13 +11,13 @@
 
 -type seen() :: #{Host :: string() => {ok, weft_deploy_shell:observed()} | {error, string()}}.
 %% upload: versions that hosts lack. start: nodes that are not there; restart: that are there and do
-%% not run. stop: nodes that run, and shall not; forget: that do not even run. changed: nodes that
-%% differ; refused: those whose new state was rolled back. back and return are what is left of a
-%% rollback that was not finished: nodes that still are what was rolled back, with that id, the last
-%% ones first; and those of restart that have become what they were. unproven: nodes that an upgrade
-%% has changed, which was ended before they were seen to be healthy; along: others that have become
-%% the same, the last ones first, which are rolled back with them. reopen: nodes that run and lead
-%% no traffic of others, since a drain was not finished.
+%% not run, or have left the cluster. stop: nodes that run, and shall not; forget: that do not even
+%% run. changed: nodes that differ; refused: those whose new state was rolled back. back and return
+%% are what is left of a rollback that was not finished: nodes that still are what was rolled back,
+%% with that id, the last ones first; and those of restart that have become what they were.
+%% unproven: nodes that an upgrade has changed, which was ended before they were seen to be healthy;
+%% along: others that have become the same, the last ones first, which are rolled back with them.
+%% reopen: nodes that run and lead no traffic of others, since a drain was not finished.
 -type plan() :: #{upload := [{Host :: string(), Version :: string()}],
                   start := [weft_deploy_nodes:desired()],
                   restart := [weft_deploy_nodes:desired()],
@@ -62,7 +62,7 @@ new(Desired, Seen, Bad, Unproven, Again) ->
 kind(#{host := Host, node := Node, id := Id} = Desired, Seen, Barred) ->
     IsBarred = lists:member(Id, Barred),
     case Seen of
-        #{Host := {ok, #{nodes := #{Node := #{up := true, id := Own}}}}} ->
+        #{Host := {ok, #{nodes := #{Node := #{up := true, left := false, id := Own}}}}} ->
             case way_back(Desired, Seen, Barred) of
                 {back, _} -> back;
                 none when Own =:= Id -> same;
@@ -77,10 +77,11 @@ kind(#{host := Host, node := Node, id := Id} = Desired, Seen, Barred) ->
 %% If the file names something else by now, that is what a node becomes.
 way_back(#{host := Host, node := Node, id := Id} = Desired, Seen, Barred) ->
     case Seen of
-        #{Host := {ok, #{nodes := #{Node := #{up := Up, id := Own, previous := Previous}}}}} ->
+        #{Host := {ok, #{nodes := #{Node := #{up := Up, left := Left, id := Own,
+                                              previous := Previous}}}}} ->
             case {lists:member(Id, Barred), lists:member(Own, Barred)} of
                 {true, true} when Previous =/= none -> {back, Desired#{id := Own}};
-                {true, false} when not Up -> {return, Desired};
+                {true, false} when not Up; Left -> {return, Desired};
                 _ -> none
             end;
         #{} ->
@@ -103,7 +104,7 @@ begun(Desired, Seen, Barred, Unproven) ->
 %% One that does not run is started by `apply', too.
 begun(#{host := Host, node := Node}, Seen) ->
     case Seen of
-        #{Host := {ok, #{nodes := #{Node := #{up := true}}}}} -> unproven;
+        #{Host := {ok, #{nodes := #{Node := #{up := true, left := false}}}}} -> unproven;
         #{} -> restart
     end.
 

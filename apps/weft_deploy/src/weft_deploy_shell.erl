@@ -15,6 +15,7 @@
 %%              healthy       {Applications, Health function} that it is to have
 %%              sys.config, pid, log, .erlang.cookie
 %%              closed     is there while it is drained
+%%              left       is there once it has left the cluster for good
 %%              previous/  id, start, healthy and sys.config before the last upgrade
 %%   logs/NODE             the log of a node that was removed
 %% '''
@@ -29,11 +30,13 @@
                         environment := [{string(), iodata()}], config := iodata(),
                         healthy := iodata()}.
 %% deployment: whose directory it is, once something was put there. releases: the newest first.
-%% closed: nodes that run and lead no traffic of others, since a drain was not finished.
+%% closed: nodes that run and lead no traffic of others, since a drain was not finished. left: it
+%% runs, and is no member of the cluster any more.
 -type observed() :: #{cores := pos_integer(), deployment => string(), releases := [string()],
                       closed := [Node :: string()],
-                      nodes := #{string() => #{up := boolean(), os_pid := non_neg_integer(),
-                                               id := string(), previous := string() | none}}}.
+                      nodes := #{string() => #{up := boolean(), left := boolean(),
+                                               os_pid := non_neg_integer(), id := string(),
+                                               previous := string() | none}}}.
 
 -define(EPMD_PORT, 4369).
 
@@ -58,6 +61,7 @@ observe(Dir) ->
      "  [ -f \"$d/pid\" ] && read -r p < \"$d/pid\"; read -r i < \"$d/id\"\n"
      "  [ -f \"$d/previous/id\" ] && read -r o < \"$d/previous/id\"\n"
      "  s=down; is_alive \"$n\" \"$p\" && s=up\n"
+     "  [ $s = up ] && [ -f \"$d/left\" ] && s=left\n"
      "  printf 'node\\t%s\\t%s\\t%s\\t%s\\t%s\\n' \"$n\" \"$s\" \"${p:-0}\" \"$i\" \"$o\"\n"
      "  [ $s = up ] && [ -f \"$d/closed\" ] && printf 'closed\\t%s\\n' \"$n\"; done\n"
      "exit 0\n"].
@@ -145,7 +149,7 @@ launch(Dir, Nodes) ->
      "for n in", words(Nodes), "; do\n"
      "  d=nodes/$n; p=; [ -f \"$d/pid\" ] && read -r p < \"$d/pid\"\n"
      "  is_alive \"$n\" \"$p\" && continue\n"
-     "  rm -f \"$d/closed\"\n"
+     "  rm -f \"$d/closed\" \"$d/left\"\n"
      "  $s sh -c 'echo $$ > \"$1/nodes/$2/pid.own\" &&\n"
      "    mv \"$1/nodes/$2/pid.own\" \"$1/nodes/$2/pid\"\n"
      "    exec sh \"$1/nodes/$2/start\" \"$1\" \"$2\"' sh \"$dir\" \"$n\" \\\n"
@@ -171,7 +175,7 @@ stop(Dir, Nodes, GraceS) ->
      "await ", integer_to_list(GraceS * 10), "\n"
      "[ -z \"$all\" ] || { for n in", words(Nodes), "; do signal KILL \"$n\"; done; await 50; }\n"
      "for n in", words(Nodes), "; do if signal 0 \"$n\"; then printf 'left\\t%s\\n' \"$n\"\n"
-     "  else rm -f \"nodes/$n/pid\" \"nodes/$n/closed\"; fi; done\nexit 0\n"].
+     "  else rm -f \"nodes/$n/pid\" \"nodes/$n/closed\" \"nodes/$n/left\"; fi; done\nexit 0\n"].
 
 %% @doc Reads what stop/3 has printed: nodes that run all the same.
 -spec left(binary()) -> [Node :: string()].
@@ -243,7 +247,8 @@ line([<<"release">>, Version], #{releases := Versions} = Seen) ->
     Seen#{releases := [text(Version) | Versions]};
 line([<<"node">>, Node, State, OsPid, Id, Previous], #{nodes := Nodes} = Seen) ->
     Seen#{nodes := Nodes#{text(Node) =>
-                              #{up => State =:= <<"up">>, os_pid => number(OsPid), id => text(Id),
+                              #{up => State =/= <<"down">>, left => State =:= <<"left">>,
+                                os_pid => number(OsPid), id => text(Id),
                                 previous => case Previous of <<"-">> -> none; P -> text(P) end}}};
 line([<<"closed">>, Node], #{closed := Closed} = Seen) ->
     Seen#{closed := [text(Node) | Closed]};

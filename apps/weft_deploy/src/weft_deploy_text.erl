@@ -105,11 +105,12 @@ row(Host, Node, _Wanted, none, {error, _}) ->
     #{node => Node, host => Host, state => unknown, os_pid => 0, id => "-"};
 row(Host, Node, #{}, none, _) ->
     #{node => Node, host => Host, state => missing, os_pid => 0, id => "-"};
-row(Host, Node, Wanted, #{up := Up, os_pid := OsPid, id := Id}, _) ->
+row(Host, Node, Wanted, #{up := Up, left := Left, os_pid := OsPid, id := Id}, _) ->
     #{node => Node, host => Host, os_pid => OsPid, id => Id,
       state => case {Up, Wanted} of
                    {false, _} -> down;
                    {true, none} -> surplus;
+                   {true, _} when Left -> left;
                    {true, #{id := Id}} -> up;
                    {true, _} -> changed
                end}.

@@ -10,6 +10,7 @@
 -export([a_node_alone_is_upgraded/1, a_rollback_that_is_interrupted_goes_on/1,
          an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on/1,
          what_an_interrupted_upgrade_has_not_seen_healthy_is_looked_at/1,
+         a_node_that_has_left_is_started_again/1,
          applied_twice_nothing_changes/1, a_node_that_failed_is_started_again/1,
          secrets_are_nowhere_in_clear/1,
          a_drain_that_is_interrupted_is_taken_back/1,
@@ -31,6 +32,7 @@ all() ->
     [a_node_alone_is_upgraded, a_rollback_that_is_interrupted_goes_on,
      an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on,
      what_an_interrupted_upgrade_has_not_seen_healthy_is_looked_at,
+     a_node_that_has_left_is_started_again,
      applied_twice_nothing_changes, a_node_that_failed_is_started_again,
      a_closed_gateway_is_gone_around,
      a_closed_gateway_refuses_new_circuits, upgrade_loses_nothing,
@@ -230,6 +232,20 @@ what_an_interrupted_upgrade_has_not_seen_healthy_is_looked_at(Config) ->
     ?assertMatch({_, #{nodes := [#{id := Before, state := changed}]}, _}, run(status, Bad)),
     ?assertMatch({ok, #{unproven := [], refused := [_]}, _}, run(plan, Bad)),
     {ok, _, _} = down(Bad).
+
+%% The command ended when the node was to go and had told the others so, before it was stopped. Then
+%% it is wanted again.
+a_node_that_has_left_is_started_again(Config) ->
+    Alone = alone(7, #{count => 3}, Config),
+    {ok, #{started := [_, _, _]}, _} = run(apply, Alone),
+    ended_at(": drained in", 1,
+             fun(How) -> weft_deploy:scale(?config(file, Alone), ["web=2"], How) end, Config),
+    ?assertMatch({ok, #{stop := [<<"web3@", _/binary>>], same := 2}, _}, run(plan, Alone)),
+    %% It is up when it has a link.
+    ?assertMatch({ok, #{started := [#{node := <<"web3@", _/binary>>}], failed := []}, _},
+                 run(scale, [["web=3"]], #{}, Alone)),
+    ?assertMatch({ok, #{reopen := [], restart := [], same := 3}, _}, run(plan, Alone)),
+    {ok, _, _} = down(Alone).
 
 applied_twice_nothing_changes(Config) ->
     deployment(#{}, Config),

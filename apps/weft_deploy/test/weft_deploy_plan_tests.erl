@@ -75,7 +75,7 @@ done(#{upload := Uploads, start := Start, restart := Restart, stop := Stop, forg
                 (_Host, Lost) -> Lost
              end, Seen).
 
-up(Id) -> #{up => true, os_pid => 1, id => Id, previous => none}.
+up(Id) -> #{up => true, left => false, os_pid => 1, id => Id, previous => none}.
 
 %% From any state: other nodes, dead ones, old ones, foreign ones.
 prop_once() ->
@@ -204,6 +204,25 @@ what_an_interrupted_drain_has_closed_is_opened_unless_it_goes_test() ->
     ?assertMatch(#{reopen := [{"h1", Some}]}, Plan),
     ?assertNot(weft_deploy_plan:is_empty(Plan)),
     ?assertMatch(#{reopen := []}, weft_deploy_plan:new([], Closed, [], [], false)).
+
+%% It does not come back by itself.
+a_node_that_has_left_is_started_again_unless_it_goes_test() ->
+    Spec = spec(3, [{"h1", 1}], []),
+    Seen = running(Spec, [{"h1", 1}]),
+    [#{node := Name, id := Id} = First | Others] = Desired = desired(Spec, Seen),
+    Left = with(First, #{left => true}, Seen),
+    New = fun(Wanted, Now, Bad) -> weft_deploy_plan:new(Wanted, Now, Bad, [Name], false) end,
+    ?assertMatch(#{restart := [First], same := 3, stop := []}, New(Desired, Left, [])),
+    ?assertMatch(#{restart := [], stop := [{"h1", Name}]}, New(Others, Left, [])),
+    %% Also if an upgrade, or its rollback, had been ended before.
+    Made = with(First, #{previous => "old"}, Left),
+    ?assertMatch(#{restart := [First], unproven := [First]}, New(Desired, Made, [])),
+    Was = with(First, #{id => "old"}, Left),
+    ?assertMatch(#{restart := [First | _], return := [First]}, New(Desired, Was, [Id])),
+    ?assertEqual([left, surplus],
+                 [State || #{node := Node, state := State}
+                               <- weft_deploy_text:rows(Desired, Left)
+                                  ++ weft_deploy_text:rows(Others, Left), Node =:= Name]).
 
 %% Versions have dashes, ids one more.
 releases_stay_if_they_are_used_or_new_test() ->

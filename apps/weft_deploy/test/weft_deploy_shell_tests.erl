@@ -92,7 +92,10 @@ life() ->
     ?assertMatch(#{closed := [], nodes := #{"n1@h" := #{os_pid := OsPid, up := true}}}, See()),
     Closed = Dir ++ "/nodes/n1@h/closed",
     ok = file:write_file(Closed, <<>>),
-    ?assertMatch(#{closed := ["n1@h"]}, See()),
+    ?assertMatch(#{closed := ["n1@h"], nodes := #{"n1@h" := #{up := true, left := false}}}, See()),
+    Left = Dir ++ "/nodes/n1@h/left",
+    ok = file:write_file(Left, <<>>),
+    ?assertMatch(#{closed := [], nodes := #{"n1@h" := #{up := true, left := true}}}, See()),
     {error, Refused} = weft_deploy_host:script(C, weft_deploy_shell:prepare(Dir, "shop", "new")),
     ?assertMatch({match, _}, re:run(Refused, "n1@h runs with another cookie")),
     ?assertEqual({ok, <<"it's secret">>}, file:read_file(Dir ++ "/.erlang.cookie")),
@@ -103,7 +106,7 @@ life() ->
     ?assertMatch(#{nodes := #{"n1@h" := #{id := "one", previous := none}}}, See()),
     Do(weft_deploy_shell:stop(Dir, ["n1@h"], 5)),
     ?assertMatch(#{nodes := #{"n1@h" := #{up := false}}}, See()),
-    ?assertNot(filelib:is_file(Closed)),
+    ?assertEqual([false, false], [filelib:is_file(File) || File <- [Closed, Left]]),
     Do(weft_deploy_shell:remove(Dir, ["n1@h"])),
     ?assertMatch(#{nodes := Nodes} when map_size(Nodes) =:= 0, See()),
     Do(weft_deploy_shell:prepare(Dir, "shop", "new")),
@@ -367,7 +370,7 @@ a_node_that_can_not_be_written_is_not_started() ->
 lines_that_are_none_of_ours_are_passed_over_test() ->
     Output = <<"banner\ncores\tmany\nnode\tx\nnode\ta@h\tup\t12\tid\t-\nrelease\tv1\n\n">>,
     ?assertEqual(#{cores => 1, releases => ["v1"], closed => [],
-                   nodes => #{"a@h" => #{up => true, os_pid => 12, id => "id",
+                   nodes => #{"a@h" => #{up => true, left => false, os_pid => 12, id => "id",
                                          previous => none}}}, weft_deploy_shell:parse(Output)).
 
 results_of_nodes_are_read_and_noise_is_not_test() ->
