@@ -110,21 +110,31 @@ connected(#{spec := #{provider := Provider, hosts := Hosts, parallel := Parallel
 %% @doc Asks all hosts what is there.
 -spec look(session()) -> session().
 look(#{dir := Dir, spec := #{hosts := Hosts, name := Name}} = Session) ->
-    Seen = on([Host || #{host := Host} <- Hosts],
-              fun(_Host, Connection) ->
+    Names = [Host || #{host := Host} <- Hosts],
+    Seen = on(Names,
+              fun(Host, Connection) ->
                   case weft_deploy_host:script(Connection, weft_deploy_shell:observe(Dir)) of
-                      {ok, Output} -> owned(weft_deploy_shell:parse(Output), Dir, Name);
-                      Error -> Error
+                      {ok, Output} ->
+                          owned(weft_deploy_shell:parse(Output), {Dir, Name}, Names -- [Host]);
+                      Error ->
+                          Error
                   end
               end, Session),
     Session#{seen := maps:from_list(Seen)}.
 
-%% In the directory of another deployment all its nodes would be ones that shall not be there.
-owned(#{deployment := Other}, Dir, Name) when Other =/= Name ->
+%% In the directory of another deployment all its nodes would be ones that shall not be there. So
+%% would those of another host, which has the same directory, or is the same machine.
+owned(#{deployment := Other}, {Dir, Name}, _Others) when Other =/= Name ->
     {error, lists:concat([Dir, " is the directory of the deployment ", Other,
                           ": write another one in {dir, \"DIRECTORY\"}"])};
-owned(Seen, _Dir, _Name) ->
-    {ok, Seen}.
+owned(#{nodes := Nodes} = Seen, {Dir, _Name}, Others) ->
+    case [Node || Node <- lists:sort(maps:keys(Nodes)), lists:member(host(Node), Others)] of
+        [] -> {ok, Seen};
+        [Node | _] -> {error, lists:concat([Dir, " has ", Node, ": each host needs a directory of "
+                                            "its own, and one name"])}
+    end.
+
+host(Node) -> lists:last(string:split(Node, "@")).
 
 %% @doc Fun on each of these hosts, some at a time; for a host that can not be reached, why not.
 -spec on([string()], fun((string(), weft_deploy_host:connection()) -> Result), session()) ->

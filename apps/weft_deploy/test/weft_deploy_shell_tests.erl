@@ -353,6 +353,30 @@ the_directory_of_another_deployment_is_left_alone() ->
     ?assert(filelib:is_file(Host ++ "/nodes/n1@h/id")),
     ok = file:del_dir_r(Dir).
 
+%% They have it by a file server, or are one machine with two names. The node would be one that
+%% shall not be there, and be stopped.
+a_directory_that_two_hosts_have_is_told_of_test_() ->
+    {timeout, ?SECONDS, fun a_directory_that_two_hosts_have_is_told_of/0}.
+
+a_directory_that_two_hosts_have_is_told_of() ->
+    Dir = directory(),
+    {ok, C} = weft_deploy_host:open(local, "h", #{dir => Dir}),
+    Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
+    Do(weft_deploy_shell:prepare(Dir, "shop", "cookie")),
+    Do(weft_deploy_shell:define(Dir, definition(Dir, "one"))),
+    Look = fun(Hosts) ->
+               Spec = #{name => "shop", parallel => 2, hosts => [#{host => Host} || Host <- Hosts]},
+               #{seen := Seen} = weft_deploy_session:look(
+                                   #{dir => Dir, spec => Spec, seen => #{},
+                                     hosts => maps:from_list([{Host, {ok, C}} || Host <- Hosts])}),
+               Seen
+           end,
+    #{"h" := {ok, #{nodes := #{"n1@h" := _}}}, "other" := {error, Why}} = Look(["h", "other"]),
+    ?assertEqual(Dir ++ " has n1@h: each host needs a directory of its own, and one name", Why),
+    %% The host has another name by now.
+    ?assertMatch(#{"other" := {ok, #{nodes := #{"n1@h" := _}}}}, Look(["other"])),
+    ok = file:del_dir_r(Dir).
+
 %% Such as when a disk is full.
 a_node_that_can_not_be_written_is_not_started_test_() ->
     {timeout, ?SECONDS, fun a_node_that_can_not_be_written_is_not_started/0}.
