@@ -109,14 +109,15 @@ forward(Before, #{changed := Changed, refused := Refused, lost := Lost, reopen :
     _ = [weft_deploy_session:progress([Name, ": an upgrade was ended before it was healthy: it is "
                                              "looked at again"], Session)
          || #{node := Name} <- Unproven],
-    #{done := Done, undone := Undone} = Outcome =
+    #{undone := Undone} = Outcome =
         weft_deploy_upgrade:resume({Unproven, Along}, Changed, Session),
-    ok = weft_deploy_apply:groups(Done, Session),
     upgraded(Outcome#{undone := Before ++ Undone}, Refused, Lost, Session).
 
-upgraded(#{bad := New, failed := Failed} = Outcome, Refused, Lost, Session) ->
+upgraded(#{bad := New, done := Done, undone := Undone} = Made, Refused, Lost, Session) ->
     #{state := #{bad := Bad} = State} = Session,
     Looked = weft_deploy_session:look(Session),
+    #{failed := Failed} = Outcome =
+        grouped(Made, weft_deploy_groups:follow(Done ++ Undone, Looked)),
     ok = weft_deploy_apply:prune(Looked),
     Saved = weft_deploy_session:save(State#{bad := New ++ (Bad -- New),
                                             unproven => unproven(State, Outcome, Lost)}, Looked),
@@ -128,6 +129,9 @@ upgraded(#{bad := New, failed := Failed} = Outcome, Refused, Lost, Session) ->
         {error, Text} ->
             {failed, Text}
     end.
+
+grouped(#{failed := none} = Outcome, [Failed | _]) -> Outcome#{failed := Failed};
+grouped(Outcome, _Failed) -> Outcome.
 
 %% What was not looked at stays so. Of the others it is known what they are, or what they are made
 %% of now is bad.

@@ -5,7 +5,7 @@
 %% What fails on one host or node is told and does not stop the rest. Each step may be repeated.
 -module(weft_deploy_apply).
 
--export([run/2, reopen/2, upload/2, definition/1, start/3, groups/2, stop/2, prune/1]).
+-export([run/2, reopen/2, upload/2, definition/1, start/3, stop/2, prune/1]).
 -export_type([outcome/0]).
 
 -type outcome() :: #{started := [{Node :: string(), Ms :: non_neg_integer()}],
@@ -27,12 +27,14 @@ run(#{start := Start, restart := Restart, upload := Uploads, stop := Stop, forge
     Ready = [Node || #{host := Host, version := Version} = Node <- Start ++ Restart,
                      not lists:member({Host, Version}, Missing)],
     {Started, NotStarted} = start(Ready, fun is_to_be_defined/2, Session),
-    groups(Started, Session),
+    NotIn = weft_deploy_groups:follow([Node || {Node, _Ms} <- Started], Session),
     {Stopped, NotStopped} = retire(Stop, Session),
-    _ = forget(Forget ++ [Pair || {_, Node} = Pair <- Stop, lists:member(Node, Stopped)], Session),
+    Gone = Forget ++ [Pair || {_, Node} = Pair <- Stop, lists:member(Node, Stopped)],
+    _ = forget(Gone, Session),
+    NotOut = weft_deploy_groups:follow([Node || {_, Node} <- Gone], Session),
     #{started => Started, stopped => Stopped,
       failed => Lost ++ NotOpened ++ [{Host, Version ++ ": " ++ Why} || {Host, Version, Why} <- Bad]
-          ++ NotStarted ++ NotStopped}.
+          ++ NotStarted ++ NotIn ++ NotStopped ++ NotOut}.
 
 %% @doc Nodes lead traffic of others again; those that do not.
 -spec reopen([{Host :: string(), Node :: string()}], weft_deploy_session:session()) ->
@@ -214,34 +216,6 @@ healthy([#{host := Host} | _] = Nodes, IsLinked,
                         #{do => healthy, linked => IsLinked andalso IsTopology,
                           nodes => [list_to_atom(Node) || #{node := Node} <- Nodes],
                           within_ms => WithinMs, stable_ms => StableMs}, WithinMs + 2 * StableMs).
-
-%% --- groups -------------------------------------------------------------------------------------
-
-%% @doc Those who run already learn from one of them who has come. Of the first deployment all know
-%% all others.
--spec groups(Started :: [term()], weft_deploy_session:session()) -> ok.
-groups([_ | _], #{spec := #{topology := groups}, seen := Seen} = Session) ->
-    Before = lists:sum([map_size(Nodes) || {ok, #{nodes := Nodes}} <- maps:values(Seen)]),
-    _ = Before > 0 andalso ask_all_groups(Session),
-    ok;
-groups(_Started, _Session) ->
-    ok.
-
-ask_all_groups(Session) ->
-    Desired = weft_deploy_session:desired(Session),
-    Hosts = [Host || #{host := Host} <- Desired,
-                     {ok, _} <- [weft_deploy_session:connection(Host, Session)]],
-    Groups = lists:usort(lists:append([Own || #{groups := Own} <- Desired])),
-    Members = [{Group, [list_to_atom(Node) || #{node := Node, groups := Own} <- Desired,
-                                              lists:member(Group, Own)]} || Group <- Groups],
-    [ask_groups(Host, Members, Desired, Session) || Host <- lists:usort(Hosts)].
-
-ask_groups(Host, Members, Desired, Session) ->
-    Here = [list_to_atom(Node) || #{node := Node, host := At} <- Desired, At =:= Host],
-    Own = [Group || {_, Nodes} = Group <- Members, Nodes -- Here =/= Nodes],
-    {ok, Connection} = weft_deploy_session:connection(Host, Session),
-    weft_deploy_ask:ask(Connection, weft_deploy_session:place(Host, Session),
-                        #{do => groups, nodes => Here, groups => Own}, ?CALLS_MS).
 
 %% --- stop ---------------------------------------------------------------------------------------
 

@@ -65,8 +65,8 @@ home(Dir, Node) -> Dir ++ "/nodes/" ++ atom_to_list(Node).
 
 request(#{do := healthy, nodes := Nodes} = Request) ->
     each(Nodes, fun(Node) -> healthy(Node, Request) end);
-request(#{do := groups, nodes := Nodes, groups := Groups}) ->
-    lists:foreach(fun({Group, Members}) -> group(Group, Members, Nodes) end, Groups);
+request(#{do := groups, nodes := Nodes, groups := Groups, changed := Changed}) ->
+    lists:foreach(fun({Group, Members}) -> group(Group, Members, Nodes, Changed) end, Groups);
 request(#{do := drain, nodes := [Node], others := Others} = Request) ->
     drain(Node, Others, Request);
 request(#{do := open, nodes := Nodes, dir := Dir}) ->
@@ -158,17 +158,33 @@ own_check(Node, {M, F, A}) ->
 
 %% --- groups -------------------------------------------------------------------------------------
 
-%% One that was a member before takes new ones in, for all.
-group(Group, Members, Nodes) ->
-    Asked = [{Node, Present} || Node <- Nodes, lists:member(Node, Members),
-                                {ok, {ok, Present}} <- [call(Node, weft_group, members,
-                                                             [Group])]],
-    case [{Node, Members -- Present} || {Node, Present} <- Asked, Members -- Present =/= []] of
+%% One that was a member before takes new ones in, for all, and takes out those that have changed
+%% or gone, and are none any more.
+group(Group, Members, Nodes, Changed) ->
+    Differing = [{Node, Missing, Surplus}
+                 || Node <- Nodes, lists:member(Node, Members),
+                    {ok, {ok, Present}} <- [call(Node, weft_group, members, [Group])],
+                    lists:member(Node, Present),
+                    {Missing, Surplus} <- [{Members -- Present,
+                                            [Other || Other <- Present -- Members,
+                                                      lists:member(Other, Changed)]}],
+                    Missing ++ Surplus =/= []],
+    case Differing of
         [] -> ok;
-        [{Node, Missing} | _] ->
-            Result = call(Node, weft_group, add, [Group, Missing], 20000),
-            tell(Node, Result =:= {ok, ok}, 0, io_lib:format("takes nodes into ~0tp",
-                                                                   [Group]))
+        [{Node, Missing, Surplus} | _] ->
+            changed(Node, add, Group, Missing),
+            changed(Node, remove, Group, Surplus)
+    end.
+
+%% A member that does not answer learns of it when it comes back.
+changed(_Node, _Change, _Group, []) ->
+    ok;
+changed(Node, Change, Group, Others) ->
+    Text = io_lib:format("group ~0tp, ~ts ~0tP", [Group, Change, Others, 10]),
+    case call(Node, weft_group, Change, [Group, Others], 20000) of
+        {ok, {ok, _}} -> tell(Node, true, 0, Text);
+        {ok, Other} -> tell(Node, false, 0, [Text, io_lib:format(": ~0tP", [Other, 10])]);
+        {error, Why} -> tell(Node, false, 0, [Text, ": ", Why])
     end.
 
 %% --- drain --------------------------------------------------------------------------------------

@@ -23,7 +23,8 @@
 -module(weft_deploy_shell).
 
 -export([quote/1, observe/1, prepare/3, unpack/2, define/2, launch/2, stop/3, left/1, remove/2,
-         undo/2, prune/2, end_epmd/2, purge/1, parse/1, log_tail/2]).
+         undo/2, prune/2, end_epmd/2, purge/1, parse/1, log_tail/2,
+         configuration/2]).
 -export_type([definition/0, observed/0]).
 
 -type definition() :: #{node := string(), id := string(), words := [iodata()],
@@ -229,6 +230,11 @@ purge(Dir) ->
 -spec log_tail(Dir :: string(), Node :: string()) -> iodata().
 log_tail(Dir, Node) ->
     ["tail -n 8 ", quote([Dir, "/nodes/", Node, "/log"]), " 2>/dev/null\nexit 0\n"].
+
+%% @doc The configuration that a node was made with.
+-spec configuration(Dir :: string(), Node :: string()) -> iodata().
+configuration(Dir, Node) ->
+    ["cat ", quote([Dir, "/nodes/", Node, "/sys.config"]), "\n"].
 
 %% @doc Reads what observe/1 has printed. Other lines are passed over.
 -spec parse(binary()) -> observed().

@@ -18,11 +18,13 @@
          a_closed_gateway_refuses_new_circuits/1,
          upgrade_loses_nothing/1,
          a_bad_version_is_rolled_back/1, a_node_that_can_not_be_asked_is_not_stopped/1,
-         numbers_change/1,
+         groups_shrink_and_grow_back/1, numbers_change/1,
+         a_dead_node_that_is_taken_away_is_in_no_group/1,
          the_only_way_is_not_drained/1, down_leaves_nothing/1]).
 
 -define(WEB, 'web1@127.0.0.1').
 -define(DB, 'db1@127.0.0.1').
+-define(SPARE, 'spare1@127.0.0.1').
 -define(PASSWORD, "open sesame").
 
 suite() -> [{timetrap, {minutes, 5}}].
@@ -36,7 +38,8 @@ all() ->
      applied_twice_nothing_changes, a_node_that_failed_is_started_again,
      a_closed_gateway_is_gone_around,
      a_closed_gateway_refuses_new_circuits, upgrade_loses_nothing,
-     a_bad_version_is_rolled_back, a_node_that_can_not_be_asked_is_not_stopped, numbers_change,
+     a_bad_version_is_rolled_back, a_node_that_can_not_be_asked_is_not_stopped,
+     groups_shrink_and_grow_back, numbers_change, a_dead_node_that_is_taken_away_is_in_no_group,
      the_only_way_is_not_drained, a_drain_that_is_interrupted_is_taken_back,
      secrets_are_nowhere_in_clear, down_leaves_nothing].
 
@@ -430,6 +433,33 @@ a_node_that_can_not_be_asked_is_not_stopped(Config) ->
     other(epmd_port, ?config(port, Config), Config),
     ?assertMatch({ok, #{same := 4}, _}, run(plan, Config)).
 
+%% Both gateways become nodes of one group only, while another one stays; a rollback makes them
+%% gateways again.
+groups_shrink_and_grow_back(Config) ->
+    with_control(Config, fun(Call) ->
+        Has = fun(Node, Group, Members) ->
+                  {ok, Members} =:= Call(Node, weft_group, members, [Group])
+              end,
+        Gates = ['gate1@127.0.0.1', 'gate2@127.0.0.1'],
+        with_spare(#{env => with_password([{shop_version, 2}])}, Config),
+        {ok, #{started := [_], failed := []}, _} = run(apply, Config),
+        weft_test_nodes:until(fun() -> Has(?DB, back, [?DB | Gates] ++ [?SPARE]) end),
+        with_spare(#{groups => [front], env => with_password([{shop_version, 3}])}, Config),
+        {ok, #{upgraded := [_, _], failed := []}, _} = run(upgrade, Config),
+        ?assert(Has(?DB, back, [?DB, ?SPARE])),
+        ?assert(Has(?DB, front, Gates ++ [?SPARE, ?WEB])),
+        {ok, #{rolled_back := [_, _], failed := []}, _} = run(rollback, [["gate"]], #{}, Config),
+        ?assert(Has(?DB, back, [?DB | Gates] ++ [?SPARE]))
+    end),
+    deployment(#{env => with_password([{shop_version, 2}])}, Config),
+    ?assertMatch({ok, #{started := [], stopped := [_], failed := []}, _}, run(apply, Config)).
+
+with_spare(Gate, Config) ->
+    deployment(Gate, Config),
+    {ok, Terms} = file:consult(?config(file, Config)),
+    {family, web, Web} = lists:keyfind(web, 2, Terms),
+    write(Terms ++ [{family, spare, Web#{groups => [front, back]}}], Config).
+
 numbers_change(Config) ->
     ?assertMatch({usage, _}, run(scale, [["wbe=2"]], #{}, Config)),
     {ok, #{started := [#{node := <<"web2@", _/binary>>}], stopped := []}, _} =
@@ -443,6 +473,20 @@ numbers_change(Config) ->
         {ok, #{started := [], stopped := [_, _]}, _} =
             run(scale, [["web=1", "gate=1"]], #{}, Config),
         weft_test_nodes:until(fun() -> Members() =:= 2 end)
+    end).
+
+a_dead_node_that_is_taken_away_is_in_no_group(Config) ->
+    {ok, #{started := [_]}, _} = run(scale, [["web=2"]], #{}, Config),
+    with_control(Config, fun(Call) ->
+        Members = fun() -> {ok, Nodes} = Call(?WEB, weft_group, members, [front]), Nodes end,
+        weft_test_nodes:until(fun() -> lists:member('web2@127.0.0.1', Members()) end),
+        {ok, #{nodes := Nodes}, _} = run(status, Config),
+        [OsPid] = [Pid || #{node := <<"web2@", _/binary>>, os_pid := Pid} <- Nodes],
+        [] = os:cmd("kill -KILL " ++ integer_to_list(OsPid)),
+        weft_test_nodes:until(fun() -> element(1, run(status, Config)) =:= wanting end),
+        ?assertMatch({ok, #{started := [], stopped := [], failed := []}, _},
+                     run(scale, [["web=1"]], #{}, Config)),
+        ?assertEqual(['gate1@127.0.0.1', ?WEB], Members())
     end).
 
 the_only_way_is_not_drained(Config) ->
