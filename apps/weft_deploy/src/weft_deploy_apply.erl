@@ -120,14 +120,19 @@ start(Nodes, IsDefined, #{spec := #{parallel := Parallel}} = Session) ->
     Rest = [Node || #{host := Host, node := Name} = Node <- Nodes,
                     not lists:keymember(Host, 1, Unready),
                     not lists:keymember(Name, 1, Unready)],
-    parts(Parallel, Rest, IsDefined, are_others_up(Rest, Session), Session, [], Unready).
+    {Parts, Failed} = parts(Parallel, Rest, IsDefined, are_others_up(Rest, Session), Session, [],
+                            Unready),
+    Unlinked = unlinked(Parts, Rest, Session),
+    {[Pair || {Node, _Ms} = Pair <- lists:append(Parts), not lists:keymember(Node, 1, Unlinked)],
+     Failed ++ Unlinked}.
 
 parts(_Parallel, [], _IsDefined, _AreOthersUp, _Session, Started, Failed) ->
-    {lists:append(lists:reverse(Started)), Failed};
+    {lists:reverse(Started), Failed};
 parts(Parallel, Nodes, IsDefined, AreOthersUp, Session, Started, Failed) ->
     {Now, Later} = lists:split(min(Parallel, length(Nodes)), Nodes),
     %% The first one alone has nobody to be linked with.
-    IsLinked = AreOthersUp orelse Started =/= [] orelse length(Now) > 1,
+    IsLinked = (AreOthersUp orelse Started =/= [] orelse length(Now) > 1)
+        andalso (Later =:= [] orelse not has_later_links(Session)),
     {Good, Bad} = part(Now, IsDefined, IsLinked, Session),
     parts(Parallel, Later, IsDefined, AreOthersUp, Session, [Good | Started], Failed ++ Bad).
 
@@ -135,6 +140,26 @@ have_left(Nodes, #{seen := Seen}) ->
     [{Host, Node} || #{host := Host, node := Node} <- Nodes,
                      {ok, #{nodes := #{Node := #{up := true, left := true}}}}
                          <- [maps:get(Host, Seen)]].
+
+%% All that a node is to be linked with may be in a later part.
+has_later_links(#{spec := #{topology := Topology}}) ->
+    not lists:member(Topology, [full_mesh, none]).
+
+%% Those of the parts before the last one that have no link when all are there.
+unlinked([_, _ | _] = Parts, Nodes, Session) ->
+    Before = lists:append(lists:droplast(Parts)),
+    Again = [Node || #{node := Name} = Node <- Nodes, lists:keymember(Name, 1, Before),
+                     has_later_links(Session)],
+    Results = weft_deploy_session:on(
+                lists:usort([Host || #{host := Host} <- Again]),
+                fun(Host, _Connection) ->
+                    Here = [Node || #{host := At} = Node <- Again, At =:= Host],
+                    since(fun() -> healthy(Here, true, Session) end)
+                end, Session),
+    Each = lists:append([each(Host, Result, Again, Session) || {Host, Result} <- Results]),
+    [{Node, Why} || {Node, bad, _, Why} <- told([Bad || {_, bad, _, _} = Bad <- Each], Session)];
+unlinked(_Parts, _Nodes, _Session) ->
+    [].
 
 %% One that is upgraded was seen to run, too.
 are_others_up(Nodes, #{seen := Seen}) ->
@@ -159,7 +184,8 @@ part(Nodes, IsDefined, IsLinked, #{dir := Dir} = Session) ->
                                    fun() -> healthy(Here, IsLinked, Session) end)
                           end)
                 end, Session),
-    Each = lists:append([each(Host, Result, Nodes, Session) || {Host, Result} <- Results]),
+    Each = told(lists:append([each(Host, Result, Nodes, Session) || {Host, Result} <- Results]),
+                Session),
     {[{Node, Ms} || {Node, ok, Ms, _} <- Each], [{Node, Why} || {Node, bad, _, Why} <- Each]}.
 
 %% @doc What is written of a node on its host.
@@ -173,19 +199,19 @@ since(Fun) ->
     Started = erlang:monotonic_time(millisecond),
     {Fun(), Started}.
 
-each(Host, {error, Why}, Nodes, Session) ->
-    told([{Node, bad, 0, Why} || #{node := Node, host := At} <- Nodes, At =:= Host], Session);
+each(Host, {error, Why}, Nodes, _Session) ->
+    [{Node, bad, 0, Why} || #{node := Node, host := At} <- Nodes, At =:= Host];
 each(Host, {{error, Why}, _Started}, Nodes, Session) ->
     each(Host, {error, Why}, Nodes, Session);
 each(Host, {{ok, Results}, Started}, Nodes, #{dir := Dir} = Session) ->
     %% Times are those since the start of the part, as far as they can be told apart from here.
     Spent = erlang:monotonic_time(millisecond) - Started,
     Longest = lists:max([0 | [Ms || {_, _, Ms, _} <- Results]]),
-    told([case lists:keyfind(Node, 1, Results) of
-              {Node, ok, Ms, _} -> {Node, ok, Spent - Longest + Ms, ""};
-              {Node, bad, Ms, Why} -> {Node, bad, Ms, Why ++ log(Host, Node, Dir, Session)};
-              false -> {Node, bad, 0, "nothing is known of it: the host did not say"}
-          end || #{node := Node, host := At} <- Nodes, At =:= Host], Session).
+    [case lists:keyfind(Node, 1, Results) of
+         {Node, ok, Ms, _} -> {Node, ok, Spent - Longest + Ms, ""};
+         {Node, bad, Ms, Why} -> {Node, bad, Ms, Why ++ log(Host, Node, Dir, Session)};
+         false -> {Node, bad, 0, "nothing is known of it: the host did not say"}
+     end || #{node := Node, host := At} <- Nodes, At =:= Host].
 
 told(Results, Session) ->
     lists:foreach(fun({Node, ok, Ms, _}) ->

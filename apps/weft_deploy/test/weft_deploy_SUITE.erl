@@ -11,6 +11,7 @@
          an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on/1,
          what_an_interrupted_upgrade_has_not_seen_healthy_is_looked_at/1,
          a_node_that_has_left_is_started_again/1,
+         nodes_may_need_those_of_a_later_part/1,
          applied_twice_nothing_changes/1, a_node_that_failed_is_started_again/1,
          secrets_are_nowhere_in_clear/1,
          a_drain_that_is_interrupted_is_taken_back/1,
@@ -34,7 +35,7 @@ all() ->
     [a_node_alone_is_upgraded, a_rollback_that_is_interrupted_goes_on,
      an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on,
      what_an_interrupted_upgrade_has_not_seen_healthy_is_looked_at,
-     a_node_that_has_left_is_started_again,
+     a_node_that_has_left_is_started_again, nodes_may_need_those_of_a_later_part,
      applied_twice_nothing_changes, a_node_that_failed_is_started_again,
      a_closed_gateway_is_gone_around,
      a_closed_gateway_refuses_new_circuits, upgrade_loses_nothing,
@@ -248,6 +249,26 @@ a_node_that_has_left_is_started_again(Config) ->
     ?assertMatch({ok, #{started := [#{node := <<"web3@", _/binary>>}], failed := []}, _},
                  run(scale, [["web=3"]], #{}, Alone)),
     ?assertMatch({ok, #{reopen := [], restart := [], same := 3}, _}, run(plan, Alone)),
+    {ok, _, _} = down(Alone).
+
+%% One at a time, and the gateway comes last. One that has no link in the end has failed: here, as
+%% the only node that it could have one to does not start.
+nodes_may_need_those_of_a_later_part(Config) ->
+    Alone = alone(Config),
+    Apply = fun(Families) ->
+                Own = #{flags => ["+S", "1:1", "+sbwt", "none"]},
+                write([{name, alone}, {epmd_port, ?config(port_alone, Config)}, {healthy_s, 10},
+                       {stable_s, 0.2}, {parallel, 1}
+                       | [{family, Name, Own#{groups => Groups, start => Start}}
+                          || {Name, Groups, Start} <- Families]], Alone),
+                run(apply, Alone)
+            end,
+    All = [{web, [front], []}, {db, [back], []}, {gate, [front, back], []}],
+    ?assertMatch({ok, #{started := [_, _, _], failed := []}, _}, Apply(All)),
+    {wanting, #{started := [], failed := [#{what := <<"near1@", _/binary>>},
+                                          #{what := <<"far1@", _/binary>>, why := Why}]}, _} =
+        Apply([{far, [away], []}, {near, [away, front], [no_such_application]} | All]),
+    ?assertMatch({match, _}, re:run(Why, "^it has no link")),
     {ok, _, _} = down(Alone).
 
 applied_twice_nothing_changes(Config) ->
