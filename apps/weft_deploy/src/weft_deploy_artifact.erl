@@ -9,7 +9,11 @@
 -export([own_code/0, version/2, named/2, content/2]).
 -export_type([files/0]).
 
--type files() :: [{Name :: string(), Content :: binary()}].
+-include_lib("kernel/include/file.hrl").
+
+%% Of a program also the file itself, which says that it may be executed.
+-type files() :: [{Name :: string(), Content :: binary()}
+                  | {Name :: string(), Content :: binary(), Program :: file:filename()}].
 
 -define(BYTES_MAX, 1 bsl 30).
 
@@ -17,7 +21,7 @@
 -spec version(weft_deploy_spec:family(), files()) -> {ok, string()} | {error, string()}.
 version(#{version := derived, release := none} = Family, Own) ->
     case files(Family, Own) of
-        {ok, Files} -> {ok, "code-" ++ hash(term_to_binary(lists:sort(Files)))};
+        {ok, Files} -> {ok, "code-" ++ hash(term_to_binary(lists:sort(anywhere(Files))))};
         Error -> Error
     end;
 version(#{version := derived} = Family, Own) ->
@@ -31,6 +35,10 @@ version(#{name := Name, version := Version}, _Own) ->
 %% @doc What a release of a family is called when the file gives its version.
 -spec named(Family :: atom(), Version :: string()) -> string().
 named(Family, Version) -> atom_to_list(Family) ++ "-" ++ Version.
+
+anywhere(Files) ->
+    [case File of {Name, Content, _Program} -> {Name, Content, program}; Plain -> Plain end
+     || File <- Files].
 
 base(#{release := File}) ->
     re:replace(filename:basename(filename:basename(File, ".gz"), ".tar"), "[^A-Za-z0-9._-]", "_",
@@ -64,7 +72,7 @@ packed(Files) ->
     Temporary = filename:join(os:getenv("TMPDIR", "/tmp"),
                               lists:concat(["weft-deploy-", os:getpid(), "-",
                                             erlang:unique_integer([positive]), ".tar.gz"])),
-    Result = case erl_tar:create(Temporary, Files, [compressed]) of
+    Result = case packed(Files, Temporary) of
                  ok -> file:read_file(Temporary);
                  Error -> Error
              end,
@@ -74,6 +82,21 @@ packed(Files) ->
         {error, Reason} -> {error, lists:flatten(io_lib:format("can not pack ~ts: ~0tp",
                                                                [Temporary, Reason]))}
     end.
+
+packed(Files, Name) ->
+    case erl_tar:open(Name, [write, compressed]) of
+        {ok, Tar} ->
+            Added = [add(File, Tar) || File <- Files],
+            Closed = erl_tar:close(Tar),
+            hd([Error || {error, _} = Error <- Added] ++ [Closed]);
+        Error ->
+            Error
+    end.
+
+%% Root would give a program to whoever has it here.
+add({Name, Content}, Tar) -> erl_tar:add(Tar, Content, Name, []);
+add({Name, _Content, Program}, Tar) ->
+    erl_tar:add(Tar, Program, Name, [dereference, {uid, 0}, {gid, 0}]).
 
 files(#{paths := Paths} = Family, Own) ->
     case [Path || Path <- Paths, not filelib:is_dir(Path)] of
@@ -94,9 +117,15 @@ directory(Path) ->
         ++ privates(filename:join(filename:dirname(Path), "priv"), Name).
 
 privates(Priv, Name) ->
-    [{filename:join(["lib", Name, "priv", File]), Content}
+    [private(filename:join(["lib", Name, "priv", File]), Content, filename:join(Priv, File))
      || File <- lists:sort(filelib:wildcard("**", Priv)),
         {ok, Content} <- [file:read_file(filename:join(Priv, File))]].
+
+private(Name, Content, File) ->
+    case file:read_file_info(File) of
+        {ok, #file_info{mode = Mode}} when Mode band 8#100 =/= 0 -> {Name, Content, File};
+        _ -> {Name, Content}
+    end.
 
 %% @doc The files of weft itself, as this command has it. It may be one file with all its code
 %% inside, which is read once.
