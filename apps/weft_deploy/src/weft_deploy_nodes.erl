@@ -123,12 +123,21 @@ configuration(Host, Env, Settings, Shape, IsPartial, #{carrier := Carrier}) ->
 
 %% @doc What stands for the version and the configuration of a family; it begins with the version.
 -spec id(weft_deploy_spec:family(), weft_deploy_spec:spec(), Version :: string()) -> string().
-id(Family, #{carrier := Carrier, epmd_port := Port, topology := Topology}, Version) ->
+id(Family, #{carrier := Carrier, epmd_port := Port, topology := Topology, erl := Erl}, Version) ->
     Made = {[map_get(Key, Family) || Key <- [name, flags, settings, env, start, groups]], Carrier,
             Port,
             Topology},
-    Hash = crypto:hash(sha256, unicode:characters_to_binary(io_lib:format("~tw", [Made]))),
+    Whole = case Erl of default -> Made; _ -> {Made, Erl} end,
+    Text = io_lib:format("~tw", [in_order(Whole)]),
+    Hash = crypto:hash(sha256, unicode:characters_to_binary(Text)),
     Version ++ "-" ++ hex(binary:part(Hash, 0, 4)).
+
+%% In what order a map is printed depends on the atoms that this emulator has made before.
+in_order(Map) when is_map(Map) ->
+    {map, lists:sort([in_order(Pair) || Pair <- maps:to_list(Map)])};
+in_order(Tuple) when is_tuple(Tuple) -> list_to_tuple(in_order(tuple_to_list(Tuple)));
+in_order([Head | Tail]) -> [in_order(Head) | in_order(Tail)];
+in_order(Other) -> Other.
 
 %% @doc The version that an id begins with.
 -spec version(Id :: string()) -> Version :: string().

@@ -244,6 +244,22 @@ the_number_of_nodes_is_no_part_of_what_a_node_is_test() ->
           end,
     ?assertEqual(Ids(1), Ids(9)).
 
+% It is the same from one version of weft to the next one, and wherever it is made.
+what_a_node_is_made_of_has_one_id_test() ->
+    Id = fun(Terms, Settings) ->
+             {ok, #{families := [Web]} = Spec} =
+                 weft_deploy_spec:new([{name, shop}, {family, web, #{env => Settings}} | Terms]),
+             weft_deploy_nodes:id(Web, Spec, "v1")
+         end,
+    ?assertEqual("v1-5880265b", Id([], [])),
+    Map = maps:from_list([{list_to_atom("key" ++ integer_to_list(N)), #{n => N}}
+                          || N <- lists:seq(1, 40)]),
+    Sorted = {map, [{Key, {map, maps:to_list(Value)}}
+                    || {Key, Value} <- lists:sort(maps:to_list(Map))]},
+    ?assertEqual(Id([], [{shop, [{key, [x | Sorted]}]}]), Id([], [{shop, [{key, [x | Map]}]}])),
+    ?assertNotEqual(Id([], []), Id([{erl, "/opt/bin/erl"}], [])),
+    ?assertEqual(Id([], []), Id([{erl, default}], [])).
+
 groups_of_all_nodes_are_in_the_configuration_of_each_test() ->
     {ok, Spec} = weft_deploy_spec:new([{name, shop}, {family, web, #{count => 2, groups => [a]}},
                                        {family, gate, #{groups => [a, b]}},
