@@ -284,23 +284,35 @@ exported(Kind, Out, #{spec := Spec} = Session) ->
         {error, Text} -> {usage, Text}
     end.
 
+%% Which nodes hosts have that do not answer is not known.
 write_all(Kind, Out, #{spec := Spec, seen := Seen} = Session) ->
-    Lost = [{Host, Why} || {Host, {error, Why}} <- lists:sort(maps:to_list(Seen))],
+    Lost = [{Host, Why} || {Host, {error, Why}} <- lists:sort(maps:to_list(Seen)),
+                           weft_deploy_export:has_hosts(Kind)],
     Files = [{filename:join(Out, Name), Content}
              || {Name, Content} <- weft_deploy_export:files(Kind, Spec, [Host || {Host, _} <- Lost],
                                                             weft_deploy_session:facts(Session))],
-    case [Name || {Name, _} <- Files, filelib:is_file(Name)] of
-        [] ->
-            _ = [ok = written(Name, Content) || {Name, Content} <- Files],
-            Names = [unicode:characters_to_binary(Name) || {Name, _} <- Files],
-            {ok, #{files => Names}, [[Name, $\n] || Name <- Names]};
-        [There | _] ->
-            {failed, [There, " is there already: choose another directory by --out"]}
+    case {Lost, [Name || {Name, _} <- Files, filelib:is_file(Name)]} of
+        {[], []} ->
+            written(Files, []);
+        {[], [There | _]} ->
+            {failed, [There, " is there already: choose another directory by --out"]};
+        {_, _} ->
+            {failed, ["nothing is exported: ",
+                      lists:join("; ", [[Host, " does not answer: ", Why] || {Host, Why} <- Lost])]}
     end.
 
-written(Name, Content) ->
-    ok = filelib:ensure_dir(Name),
-    file:write_file(Name, unicode:characters_to_binary(Content)).
+written([], Done) ->
+    Names = lists:reverse(Done),
+    {ok, #{files => Names}, [[Name, $\n] || Name <- Names]};
+written([{Name, Content} | Files], Done) ->
+    Written = case filelib:ensure_dir(Name) of
+                  ok -> file:write_file(Name, unicode:characters_to_binary(Content));
+                  Error -> Error
+              end,
+    case Written of
+        ok -> written(Files, [unicode:characters_to_binary(Name) | Done]);
+        {error, Reason} -> {failed, [Name, ": ", file:format_error(Reason)]}
+    end.
 
 %% ------------------------------------------------------------------------------------------------
 

@@ -5,13 +5,17 @@
 %% docs/guide/deploy.md.
 -module(weft_deploy_export).
 
--export([files/4, kinds/0, check/2, ready/0]).
+-export([files/4, kinds/0, check/2, has_hosts/1, ready/0]).
 
 -type files() :: [{Name :: string(), unicode:chardata()}].
 
 %% @doc What can be exported.
 -spec kinds() -> [string()].
 kinds() -> ["systemd", "compose", "kustomize", "ansible"].
+
+%% @doc Are the nodes those of the hosts in the file? Others are on hosts that the other tool makes.
+-spec has_hosts(Kind :: string()) -> boolean().
+has_hosts(Kind) -> lists:member(Kind, ["systemd", "ansible"]).
 
 %% @doc Can the names be those of the other tool?
 -spec check(Kind :: string(), weft_deploy_spec:spec()) -> ok | {error, iodata()}.

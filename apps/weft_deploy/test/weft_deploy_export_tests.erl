@@ -37,6 +37,30 @@ with_program(Program, Fun) ->
         _ -> {timeout, 60, Fun}
     end.
 
+%% --- the command --------------------------------------------------------------------------------
+
+%% A host that does not answer, and a directory that can not be there: each would be below a file.
+what_can_not_be_exported_is_told_and_why_test() ->
+    in_directory("compose", fun(Dir) ->
+        Export = fun(Kind, Terms, Out) ->
+                     File = Dir ++ "/shop.deploy",
+                     ok = file:write_file(File, [io_lib:format("~p.~n", [Term])
+                                                 || Term <- [{name, shop}, {family, web, #{}}
+                                                             | Terms]]),
+                     weft_deploy:export(File, [Kind], #{root => Dir ++ "/root", out => Dir ++ Out})
+                 end,
+        Lost = [{dir, Dir ++ "/compose.yaml/host"}],
+        [begin
+             {failed, Text} = Export(Kind, Lost, "/" ++ Kind),
+             ?assertMatch({match, _}, re:run(Text, "127.0.0.1 does not answer: can not make the "
+                                                   "directory"))
+         end || Kind <- ["systemd", "ansible"]],
+        %% These have hosts of their own.
+        ?assertMatch({ok, #{files := [_, _ | _]}, _}, Export("compose", Lost, "/out")),
+        {failed, Why} = Export("systemd", [], "/compose.yaml/out"),
+        ?assertMatch({match, _}, re:run(Why, "compose.yaml/out/.*: not a directory"))
+    end).
+
 %% --- systemd ------------------------------------------------------------------------------------
 
 a_unit_for_each_node_that_waits_until_it_is_ready_test() ->
