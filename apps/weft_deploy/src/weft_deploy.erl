@@ -21,7 +21,7 @@
 %% @doc What apply/2 would do. Nothing is changed.
 -spec plan(File :: string(), options()) -> answer().
 plan(File, Options) ->
-    with(File, Options, unlocked,
+    with(File, Options, {unlocked, code},
          fun(Session) ->
              Plan = weft_deploy_session:plan(Session, again(Options)),
              Kind = case Plan of #{lost := []} -> ok; _ -> wanting end,
@@ -31,7 +31,7 @@ plan(File, Options) ->
 %% @doc Starts what is missing, and what has failed; stops what shall not be there.
 -spec apply(File :: string(), options()) -> answer().
 apply(File, Options) ->
-    with(File, Options, locked, fun(Session) -> applied(Session, Options) end).
+    with(File, Options, {locked, code}, fun(Session) -> applied(Session, Options) end).
 
 applied(Session, Options) ->
     #{start := Start} = Plan = weft_deploy_session:plan(Session, again(Options)),
@@ -57,7 +57,7 @@ brought_about(#{changed := Changed} = Plan, Session) ->
 %% counts again as soon as it is changed there.
 -spec scale(File :: string(), [string()], options()) -> answer().
 scale(File, Words, Options) ->
-    with(File, Options, locked,
+    with(File, Options, {locked, code},
          fun(#{spec := #{families := Families}, state := #{scaled := Scaled} = State} = Session) ->
              case weft_deploy_text:numbers(Words, Families) of
                  {ok, Numbers} ->
@@ -75,7 +75,7 @@ scale(File, Words, Options) ->
 %% `weft_deploy_upgrade_core'. A rollback that was ended half-way is finished before.
 -spec upgrade(File :: string(), options()) -> answer().
 upgrade(File, Options) ->
-    with(File, Options, locked,
+    with(File, Options, {locked, code},
          fun(Session) ->
              case asked(again(Options), Session) of
                  {ok, Asked} -> finished(weft_deploy_session:plan(Asked, false), Asked);
@@ -143,7 +143,7 @@ unproven(State, #{done := Done, undone := Undone, left := Left}, Lost) ->
 %% one. What they were upgraded to is not tried again unasked.
 -spec rollback(File :: string(), [Family :: string()], options()) -> answer().
 rollback(File, Words, Options) ->
-    with(File, Options, locked,
+    with(File, Options, {locked, code},
          fun(#{spec := #{families := Families}} = Session) ->
              Known = [atom_to_list(Name) || #{name := Name} <- Families],
              case Words -- Known of
@@ -181,7 +181,7 @@ undone(Return, Nodes, #{seen := Seen} = Session) ->
 %% @doc Leads the traffic of others around a node, then stops it. `apply' starts it again.
 -spec drain(File :: string(), [Node :: string()], options()) -> answer().
 drain(File, [Name], Options) ->
-    with(File, Options, locked,
+    with(File, Options, {locked, nothing},
          fun(#{seen := Seen} = Session) ->
              case [{Host, Node} || {Host, {ok, #{nodes := Nodes}}} <- maps:to_list(Seen),
                                    {Node, #{up := true}} <- maps:to_list(Nodes),
@@ -209,13 +209,16 @@ drained({Host, Node} = Pair, #{seen := Seen} = Session) ->
 %% @doc Which nodes there are, on which hosts, made of what.
 -spec status(File :: string(), options()) -> answer().
 status(File, Options) ->
-    with(File, Options, unlocked,
-         fun(#{seen := Seen} = Session) ->
+    with(File, Options, {unlocked, nothing},
+         fun(#{seen := Seen, unbuilt := Unbuilt} = Session) ->
              Rows = weft_deploy_text:rows(weft_deploy_session:desired(Session), Seen),
              IsWhole = lists:all(fun(#{state := State}) -> State =:= up end, Rows)
                  andalso lists:all(fun(Host) -> element(1, Host) =:= ok end, maps:values(Seen)),
              {case IsWhole of true -> ok; false -> wanting end,
-              weft_deploy_text:status_json(Rows, Seen), weft_deploy_text:status(Rows, Seen)}
+              weft_deploy_text:status_json(Rows, Seen),
+              [weft_deploy_text:status(Rows, Seen),
+               [[Text, ": which of its nodes differ from the file is not known\n"]
+                || Text <- Unbuilt]]}
          end).
 
 %% @doc Fun is called with a way to the nodes (`weft_deploy_reach'), and its answer is the answer.
@@ -223,7 +226,7 @@ status(File, Options) ->
 -spec reach(File :: string(), options(), fun((weft_deploy_reach:reach()) -> Answer)) ->
           Answer | {failed | usage | not_up, unicode:chardata()}.
 reach(File, Options, Fun) ->
-    with(File, Options, unlocked,
+    with(File, Options, {unlocked, nothing},
          fun(Session) ->
              case weft_deploy_reach:open(Session) of
                  {ok, Reach} -> try Fun(Reach) after weft_deploy_reach:close(Reach) end;
@@ -236,7 +239,7 @@ reach(File, Options, Fun) ->
 %% unless they are to be removed too.
 -spec down(File :: string(), options()) -> answer().
 down(File, Options) ->
-    with(File, Options, locked, fun(Session) -> stopped(Session, Options) end).
+    with(File, Options, {locked, nothing}, fun(Session) -> stopped(Session, Options) end).
 
 stopped(#{seen := Seen, dir := Dir, spec := #{epmd_port := Port}} = Session, Options) ->
     Nodes = [{Host, Node} || {Host, {ok, #{nodes := Here}}} <- lists:sort(maps:to_list(Seen)),
@@ -269,7 +272,8 @@ stopped(#{seen := Seen, dir := Dir, spec := #{epmd_port := Port}} = Session, Opt
 -spec export(File :: string(), [Kind :: string()], options()) -> answer().
 export(File, [Kind], #{out := Out} = Options) ->
     case lists:member(Kind, weft_deploy_export:kinds()) of
-        true -> with(File, Options, unlocked, fun(Session) -> exported(Kind, Out, Session) end);
+        true -> with(File, Options, {unlocked, code},
+                     fun(Session) -> exported(Kind, Out, Session) end);
         false -> {usage, ["there is no export to ", Kind, ": there are ",
                           lists:join(", ", weft_deploy_export:kinds())]}
     end;
@@ -318,14 +322,13 @@ written([{Name, Content} | Files], Done) ->
 
 again(Options) -> maps:get(again, Options, false).
 
-with(File, Options, Locking, Fun) ->
+with(File, Options, {Locking, Needs}, Fun) ->
     Root = maps:get(root, Options, ".weft"),
     Progress = maps:get(progress, Options, fun(_) -> ok end),
     case weft_deploy_session:read(File, Root) of
         {ok, #{root := Own} = Read} ->
-            locked(Locking, Own, fun() ->
-                                     opened(weft_deploy_session:open(Read, Locking, Progress), Fun)
-                                 end);
+            Open = fun() -> weft_deploy_session:open(Read, Locking, Needs, Progress) end,
+            locked(Locking, Own, fun() -> opened(Open(), Fun) end);
         {error, Kind, Text} ->
             {Kind, Text}
     end.

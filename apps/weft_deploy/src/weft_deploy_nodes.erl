@@ -9,8 +9,9 @@
 -export([desired/3, id/3, version/1]).
 -export_type([desired/0, facts/0]).
 
+%% unknown: its code is not there.
 -type desired() :: #{node := string(), host := string(), family := atom(), version := string(),
-                     id := string(), words := [iodata()],
+                     id := string() | unknown, words := [iodata()],
                      environment := [{string(), iodata()}], config := iodata(),
                      start := [atom()], health := mfa() | none, groups := [atom()]}.
 %% What the file does not say. cores: of hosts; those that were not reached are not there. placed:
@@ -65,13 +66,16 @@ shape(Shape, _Members) when Shape =:= none; Shape =:= full_mesh; Shape =:= group
 shape(Topology, _Members) -> Topology.
 
 node(Node, Host, #{name := Family} = F, {Shape, Texts0}, Spec, #{versions := Versions} = Facts) ->
-    #{Family := Version} = Versions,
+    {Version, Id} = case Versions of
+                        #{Family := Known} -> {Known, id(F, Spec, Known)};
+                        #{} -> {"", unknown}
+                    end,
     #{env := Env, settings := Settings, start := Start, health := Health, groups := Groups} = F,
     #{erl := Erl, dir := Dir} = Facts,
     IsPartial = is_partial(list_to_atom(Node), Shape),
     {Config, Texts} = config({Host, Env, Settings, IsPartial}, Shape, Spec, Texts0),
     {#{node => Node, host => Host, family => Family, version => Version,
-       id => id(F, Spec, Version), start => Start, health => Health, groups => Groups,
+       id => Id, start => Start, health => Health, groups => Groups,
        words => [Erl, "-noinput" | words(Node, Host, F, IsPartial, Settings, Spec)],
        environment => [{"ERL_LIBS", [Dir, "/releases/", Version, "/lib"]},
                        {"ERL_EPMD_PORT", integer_to_list(maps:get(epmd_port, Spec))}

@@ -5,17 +5,19 @@
 %% repeated, and goes on where it was.
 -module(weft_deploy_session).
 
--export([read/2, open/3, close/1, look/1, desired/1, facts/1, plan/2, connection/2, place/2,
+-export([read/2, open/4, close/1, look/1, desired/1, facts/1, plan/2, connection/2, place/2,
          place_all/2, save/2, on/3, progress/2, hide/2]).
--export_type([session/0, progress/0, locking/0]).
+-export_type([session/0, progress/0, locking/0, needs/0]).
 
 -type progress() :: fun((Line :: unicode:chardata()) -> term()).
 %% A command that changes something has the lock before it looks at anything.
 -type locking() :: locked | unlocked.
+%% code: the command is about what nodes are made of, so the code of all families has to be there.
+-type needs() :: code | nothing.
 -type read() :: #{spec := weft_deploy_spec:spec(), root := string()}.
 -type session() :: #{spec := weft_deploy_spec:spec(), root := string(), dir := string(),
                      erl := string(), state := weft_deploy_state:state(), cookie := binary(),
-                     versions := #{atom() => string()},
+                     versions := #{atom() => string()}, unbuilt := [string()],
                      own_code := weft_deploy_artifact:files(),
                      hosts := #{string() => {ok, weft_deploy_host:connection()}
                                           | {error, string()}},
@@ -52,11 +54,12 @@ relative(#{families := Families, cookie_file := Cookie, provider := Provider} = 
                        || #{release := Release, paths := Paths} = F <- Families]}.
 
 %% @doc Opens the hosts and looks at them. Only what the file or this machine has wrong is an error
-%% here; a host that does not answer is not.
--spec open(read(), locking(), progress()) ->
+%% here; a host that does not answer is not. `unbuilt': why families have no version, if none is
+%% needed.
+-spec open(read(), locking(), needs(), progress()) ->
           {ok, session()} | {error, usage | failed, string()}.
 open(#{spec := #{dir := Given, erl := Erl, cookie_file := CookieFile} = Spec, root := Own},
-     Locking, Progress) ->
+     Locking, Needs, Progress) ->
     Session = #{spec => Spec, root => Own, progress => Progress, started_ms => now_ms(),
                 dir => case Given of default -> filename:join(Own, "host"); _ -> Given end,
                 erl => erl(Erl, Spec), hosts => #{}, seen => #{}},
@@ -64,12 +67,14 @@ open(#{spec := #{dir := Given, erl := Erl, cookie_file := CookieFile} = Spec, ro
         {ok, State} ->
             Code = own_code(Spec),
             case {cookie(Locking, Own, CookieFile), versions(Spec, Code)} of
-                {{ok, Cookie}, {ok, Versions}} ->
+                {{error, Text}, _} ->
+                    {error, usage, Text};
+                {_, {_, [Text | _]}} when Needs =:= code ->
+                    {error, usage, Text};
+                {{ok, Cookie}, {Versions, Unbuilt}} ->
                     {ok, look(connected(Session#{state => State, cookie => Cookie,
-                                                 versions => Versions,
-                                                 own_code => Code}))};
-                {{error, Text}, _} -> {error, usage, Text};
-                {_, {error, Text}} -> {error, usage, Text}
+                                                 versions => Versions, unbuilt => Unbuilt,
+                                                 own_code => Code}))}
             end;
         {error, Text} ->
             {error, failed, Text}
@@ -90,13 +95,10 @@ own_code(#{families := Families}) ->
     end.
 
 versions(#{families := Families}, Code) ->
-    lists:foldl(fun(#{name := Name} = Family, {ok, Versions}) ->
-                        case weft_deploy_artifact:version(Family, Code) of
-                            {ok, Version} -> {ok, Versions#{Name => Version}};
-                            Error -> Error
-                        end;
-                   (_Family, Error) -> Error
-                end, {ok, #{}}, Families).
+    Each = [{Name, weft_deploy_artifact:version(Family, Code)}
+            || #{name := Name} = Family <- Families],
+    {maps:from_list([{Name, Version} || {Name, {ok, Version}} <- Each]),
+     [Text || {_Name, {error, Text}} <- Each]}.
 
 connected(#{spec := #{provider := Provider, hosts := Hosts, parallel := Parallel},
             dir := Dir} = Session) ->

@@ -112,6 +112,7 @@ row(Host, Node, Wanted, #{up := Up, left := Left, os_pid := OsPid, id := Id}, _)
                    {true, none} -> surplus;
                    {true, _} when Left -> left;
                    {true, #{id := Id}} -> up;
+                   {true, #{id := unknown}} -> up;
                    {true, _} -> changed
                end}.
 

@@ -11,7 +11,7 @@
          an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on/1,
          what_an_interrupted_upgrade_has_not_seen_healthy_is_looked_at/1,
          a_node_that_has_left_is_started_again/1,
-         nodes_may_need_those_of_a_later_part/1,
+         nodes_may_need_those_of_a_later_part/1, what_needs_no_code_works_without_it/1,
          applied_twice_nothing_changes/1, a_node_that_failed_is_started_again/1,
          secrets_are_nowhere_in_clear/1,
          a_drain_that_is_interrupted_is_taken_back/1,
@@ -36,6 +36,7 @@ all() ->
      an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on,
      what_an_interrupted_upgrade_has_not_seen_healthy_is_looked_at,
      a_node_that_has_left_is_started_again, nodes_may_need_those_of_a_later_part,
+     what_needs_no_code_works_without_it,
      applied_twice_nothing_changes, a_node_that_failed_is_started_again,
      a_closed_gateway_is_gone_around,
      a_closed_gateway_refuses_new_circuits, upgrade_loses_nothing,
@@ -270,6 +271,25 @@ nodes_may_need_those_of_a_later_part(Config) ->
         Apply([{far, [away], []}, {near, [away, front], [no_such_application]} | All]),
     ?assertMatch({match, _}, re:run(Why, "^it has no link")),
     {ok, _, _} = down(Alone).
+
+%% As on a machine that has the file, and where nothing is built.
+what_needs_no_code_works_without_it(Config) ->
+    Code = filename:join([?config(priv_dir, Config), "gone", "ebin"]),
+    ok = filelib:ensure_path(Code),
+    {ok, _} = file:copy(code:which(weft_deploy_load), Code ++ "/weft_deploy_load.beam"),
+    Alone = alone(8, #{paths => [Code]}, Config),
+    {ok, #{started := [_]}, _} = run(apply, Alone),
+    ok = file:del_dir_r(Code),
+    {usage, Text} = run(plan, Alone),
+    ?assertMatch({match, _}, re:run(Text, "family web: .* is no directory")),
+    {ok, #{nodes := [#{state := up}]}, Said} = run(status, Alone),
+    ?assertMatch({match, _}, re:run(Said, "is no directory: which of its nodes differ")),
+    ?assertEqual(['web1@127.0.0.1'],
+                 weft_deploy:reach(?config(file, Alone), #{root => ?config(root, Config)},
+                                   fun(Reach) -> maps:get(nodes, weft_deploy_reach:info(Reach))
+                                   end)),
+    ?assertMatch({ok, #{stopped := [_]}, _}, run(drain, [["web1"]], #{}, Alone)),
+    ?assertMatch({ok, _, _}, down(Alone)).
 
 applied_twice_nothing_changes(Config) ->
     deployment(#{}, Config),

@@ -39,7 +39,7 @@ chosen(Wanted, Known) ->
 
 %% From here on an interrupt leaves nothing on the hosts.
 looked_at(Read, Chosen, Config) ->
-    case weft_deploy_session:open(Read, unlocked, fun(_Line) -> ok end) of
+    case weft_deploy_session:open(Read, unlocked, nothing, fun(_Line) -> ok end) of
         {ok, Session} ->
             Close = fun() -> close(Chosen, Session) end,
             try
