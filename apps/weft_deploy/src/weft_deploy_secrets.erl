@@ -65,30 +65,46 @@ text(_Value) -> none.
 
 %% @doc The same answer or text, with stars in their places.
 -spec hide(Answer, [secret()]) -> Answer.
-hide(Answer, []) -> Answer;
-hide(Map, Secrets) when is_map(Map) -> maps:map(fun(_Key, Value) -> hide(Value, Secrets) end, Map);
-hide(Tuple, Secrets) when is_tuple(Tuple) ->
-    list_to_tuple([hide(Element, Secrets) || Element <- tuple_to_list(Tuple)]);
-hide(Binary, Secrets) when is_binary(Binary) -> starred(Binary, Secrets);
-hide([First | _] = List, Secrets) when is_binary(First); is_map(First) ->
-    each(List, Secrets);
-hide(List, Secrets) when is_list(List) ->
+hide(Answer, Secrets) -> hidden(Answer, written(Secrets)).
+
+%% As they are, and as a term is printed. The longest ones come first: one may begin like another.
+written(Secrets) ->
+    Texts = lists:usort(lists:append([[Text, printed(Text)] || {_Key, Text} <- Secrets])),
+    [Text || {_Size, Text} <- lists:reverse(lists:sort([{byte_size(Text), Text}
+                                                        || Text <- Texts]))].
+
+printed(Text) ->
+    case unicode:characters_to_list(Text) of
+        Characters when is_list(Characters) ->
+            Quoted = unicode:characters_to_binary(io_lib:write_string(Characters)),
+            binary:part(Quoted, 1, byte_size(Quoted) - 2);
+        _ ->
+            Text
+    end.
+
+hidden(Answer, []) -> Answer;
+hidden(Map, Texts) when is_map(Map) -> maps:map(fun(_Key, Value) -> hidden(Value, Texts) end, Map);
+hidden(Tuple, Texts) when is_tuple(Tuple) ->
+    list_to_tuple([hidden(Element, Texts) || Element <- tuple_to_list(Tuple)]);
+hidden(Binary, Texts) when is_binary(Binary) -> starred(Binary, Texts);
+hidden([First | _] = List, Texts) when is_binary(First); is_map(First) ->
+    each(List, Texts);
+hidden(List, Texts) when is_list(List) ->
     try unicode:characters_to_binary(List) of
         Text when is_binary(Text) ->
-            case starred(Text, Secrets) of
+            case starred(Text, Texts) of
                 Text -> List;
                 Starred -> unicode:characters_to_list(Starred)
             end;
-        _ -> each(List, Secrets)
-    catch error:badarg -> each(List, Secrets)
+        _ -> each(List, Texts)
+    catch error:badarg -> each(List, Texts)
     end;
-hide(Other, _Secrets) -> Other.
+hidden(Other, _Texts) -> Other.
 
-each([Head | Tail], Secrets) -> [hide(Head, Secrets) | each(Tail, Secrets)];
-each(Tail, Secrets) -> hide(Tail, Secrets).
+each([Head | Tail], Texts) -> [hidden(Head, Texts) | each(Tail, Texts)];
+each(Tail, Texts) -> hidden(Tail, Texts).
 
 %% Bytes are compared: for `string' an accent after a secret would make another text of it.
 starred(Text, Secrets) ->
-    lists:foldl(fun({_Key, Secret}, Left) ->
-                        binary:replace(Left, Secret, <<"***">>, [global])
-                end, Text, Secrets).
+    lists:foldl(fun(Secret, Left) -> binary:replace(Left, Secret, <<"***">>, [global]) end, Text,
+                Secrets).

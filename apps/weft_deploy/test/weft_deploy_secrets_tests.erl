@@ -43,6 +43,20 @@ answers_have_stars_and_keep_their_shape_test() ->
     ?assertEqual("***" ++ [16#301], Hide("abcd" ++ [16#301])),
     ?assertEqual(<<255, "***">>, Hide(<<255, "abcd">>)).
 
+one_that_begins_like_another_is_hidden_as_a_whole_test() ->
+    Secrets = [{password, <<"sesame">>}, {shop_password, <<"sesame open">>}, {secret, <<"open">>}],
+    [?assertEqual("x *** y ***", weft_deploy_secrets:hide("x sesame open y sesame", Some))
+     || Some <- [Secrets, lists:reverse(Secrets)]].
+
+%% As in a report of a crash.
+one_that_is_printed_in_a_term_is_hidden_test() ->
+    [begin
+         Printed = lists:flatten(io_lib:format("~0tp", [{password, Password}])),
+         ?assertEqual("{password,\"***\"}",
+                      weft_deploy_secrets:hide(Printed,
+                                               weft_deploy_secrets:in({password, Password})))
+     end || Password <- ["a\"b\\c\n", "ab\"" ++ [16#e9]]].
+
 %% Each error shows what is wrong, and that may be what has the password in it.
 errors_of_the_file_do_not_show_them_test_() ->
     Wrong = [[{family, web, #{weft => {tls_options, [{password, ?PASSWORD}]}}}],
