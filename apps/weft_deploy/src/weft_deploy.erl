@@ -241,7 +241,8 @@ reach(File, Options, Fun) ->
 down(File, Options) ->
     with(File, Options, {locked, nothing}, fun(Session) -> stopped(Session, Options) end).
 
-stopped(#{seen := Seen, dir := Dir, spec := #{epmd_port := Port}} = Session, Options) ->
+stopped(#{seen := Seen, dir := Dir, erl := Erl, spec := #{epmd_port := Port}} = Session,
+        Options) ->
     Nodes = [{Host, Node} || {Host, {ok, #{nodes := Here}}} <- lists:sort(maps:to_list(Seen)),
                              Node <- lists:sort(maps:keys(Here))],
     {Stopped, Failed} = weft_deploy_apply:stop(Nodes, Session),
@@ -256,7 +257,8 @@ stopped(#{seen := Seen, dir := Dir, spec := #{epmd_port := Port}} = Session, Opt
                      Here = [Node || {At, Node} <- Nodes, At =:= Host],
                      [weft_deploy_host:script(Connection, Script)
                       || Script <- [weft_deploy_shell:remove(Dir, Here),
-                                    weft_deploy_shell:end_epmd(Dir, Port), Last], Script =/= ""]
+                                    weft_deploy_shell:end_epmd(Dir, Erl, Port), Last],
+                         Script =/= ""]
                  end, Session),
     Lost = [{Host, Why} || {Host, {error, Why}} <- lists:sort(maps:to_list(Seen))],
     #{state := State} = Session,

@@ -23,7 +23,7 @@
 -module(weft_deploy_shell).
 
 -export([quote/1, observe/1, prepare/3, unpack/2, define/2, launch/2, stop/3, left/1, remove/2,
-         undo/2, prune/2, end_epmd/2, purge/1, parse/1, log_tail/2,
+         undo/2, prune/2, end_epmd/3, purge/1, parse/1, log_tail/2,
          configuration/2]).
 -export_type([definition/0, observed/0]).
 
@@ -79,22 +79,25 @@ is_alive(Dir) ->
      "  case \"$w\" in *\"\n$1\n\"*) ;; *) return 1;; esac\n"
      "  case \"$w\" in *\"\n$dir\n\"*) return 0;; *) return 1;; esac; }\n"].
 
-%% @doc Makes the directory, with the cookie. Nodes that run have no use for another cookie.
+%% @doc Makes the directory, with the cookie. Nodes that run have no use for another cookie. That
+%% which is there already stays: somebody may be reading it.
 -spec prepare(Dir :: string(), Deployment :: string(), Cookie :: iodata()) -> iodata().
 prepare(Dir, Deployment, Cookie) ->
     ["set -e\numask 077\n"
      "mkdir -p ", quote(Dir), "\ncd ", quote(Dir), "\n"
      "mkdir -p releases nodes logs control upload\n",
      is_alive(Dir), "cookie=", quote(Cookie), "\n"
-     "if [ -f .erlang.cookie ] && [ \"$(cat .erlang.cookie)\" != \"$cookie\" ]; then\n"
+     "same=; [ -f .erlang.cookie ] && [ \"$(cat .erlang.cookie)\" = \"$cookie\" ] && same=yes\n"
+     "if [ -f .erlang.cookie ] && [ -z \"$same\" ]; then\n"
      "  for f in nodes/*/pid; do [ -f \"$f\" ] || continue\n"
      "    n=${f#nodes/}; n=${n%/pid}; p=; read -r p < \"$f\" || :\n"
      "    if is_alive \"$n\" \"$p\"; then\n"
      "      echo \"$n runs with another cookie: work where it was started, or name that\" \\\n"
      "        \"cookie by cookie_file\"; exit 1; fi; done; fi\n"
      "printf '%s\\n' ", quote(Deployment), " > deployment\n"
-     "rm -f .erlang.cookie\n"
-     "(umask 277; printf '%s' \"$cookie\" > .erlang.cookie)\nexit 0\n"].
+     "if [ -z \"$same\" ]; then rm -f .erlang.cookie.new\n"
+     "  (umask 277; printf '%s' \"$cookie\" > .erlang.cookie.new)\n"
+     "  mv -f .erlang.cookie.new .erlang.cookie; fi\nexit 0\n"].
 
 %% @doc Makes a release of a file that is in the directory `upload'. If it can not be done, as on a
 %% full disk, nothing of it stays.
@@ -211,19 +214,24 @@ prune(Dir, Versions) ->
      "for v in", words(Versions), "; do\n"
      "  rm -f \"$v/.complete\"; rm -rf \"$v\" \"../upload/$v\"; done\nexit 0\n"].
 
-%% @doc Ends an epmd that is not that of the whole host; it stays while others are registered.
--spec end_epmd(Dir :: string(), inet:port_number()) -> iodata().
-end_epmd(Dir, Port) ->
-    [["epmd -port " ++ integer_to_list(Port) ++ " -kill > /dev/null 2>&1\n"
-      || Port =/= ?EPMD_PORT],
-     "cd ", quote(Dir), " && rm -rf .erlang.cookie control upload\nexit 0\n"].
+%% @doc Ends an epmd that is not that of the whole host; it stays while others are registered. It is
+%% that of the Erlang whose `erl' this is, which may not be on the path.
+-spec end_epmd(Dir :: string(), Erl :: string(), inet:port_number()) -> iodata().
+end_epmd(Dir, Erl, Port) ->
+    [["erl=", quote(Erl), "; epmd=epmd\n"
+      "for p in \"${erl%/*}\"/epmd \"${erl%/*}\"/../erts-*/bin/epmd; do\n"
+      "  [ -x \"$p\" ] && [ ! -d \"$p\" ] && epmd=$p; done\n"
+      "\"$epmd\" -port ", integer_to_list(Port), " -kill > /dev/null 2>&1\n"]
+     || Port =/= ?EPMD_PORT]
+        ++ ["cd ", quote(Dir), " && rm -rf .erlang.cookie .erlang.cookie.new control upload\n"
+            "exit 0\n"].
 
 %% @doc Removes what belongs to the deployment, and the directory if it is empty then: the file may
 %% name one that has something else in it.
 -spec purge(Dir :: string()) -> iodata().
 purge(Dir) ->
     ["cd ", quote(Dir), " 2>/dev/null || exit 0\n"
-     "rm -rf releases nodes logs control upload deployment .erlang.cookie\n"
+     "rm -rf releases nodes logs control upload deployment .erlang.cookie .erlang.cookie.new\n"
      "rm -f .script-[0-9]*-[0-9]*\ncd /\nrmdir ", quote(Dir), " 2>/dev/null\nexit 0\n"].
 
 %% @doc The last lines that a node has printed.

@@ -112,6 +112,46 @@ life() ->
     Do(weft_deploy_shell:prepare(Dir, "shop", "new")),
     ok = file:del_dir_r(Dir).
 
+a_cookie_that_is_there_is_not_written_again_test_() ->
+    {timeout, ?SECONDS, fun a_cookie_that_is_there_is_not_written_again/0}.
+
+a_cookie_that_is_there_is_not_written_again() ->
+    Dir = directory(),
+    {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    File = Dir ++ "/.erlang.cookie",
+    Prepare = fun(Cookie) ->
+                  {ok, _} = weft_deploy_host:script(C, weft_deploy_shell:prepare(Dir, "shop",
+                                                                                 Cookie))
+              end,
+    Prepare("one"),
+    Before = {{2020, 1, 1}, {0, 0, 0}},
+    ok = file:change_time(File, Before),
+    Prepare("one"),
+    ?assertEqual(Before, filelib:last_modified(File)),
+    Prepare("two"),
+    ?assertEqual({{ok, <<"two">>}, 8#400}, {file:read_file(File), mode(File) band 8#777}),
+    ?assertNot(filelib:is_file(File ++ ".new")),
+    ok = file:del_dir_r(Dir).
+
+%% That of the `erl' of the nodes, wherever an Erlang has it.
+the_epmd_beside_erl_is_ended_test_() ->
+    {timeout, ?SECONDS, fun the_epmd_beside_erl_is_ended/0}.
+
+the_epmd_beside_erl_is_ended() ->
+    Dir = directory(),
+    [begin
+         Epmd = Dir ++ Name,
+         ok = filelib:ensure_dir(Epmd),
+         ok = filelib:ensure_path(Dir ++ "/bin"),
+         ok = file:write_file(Epmd, "#!/bin/sh\necho \"$@\" > \"$0.told\"\n"),
+         ok = file:change_mode(Epmd, 8#700),
+         _ = sh(weft_deploy_shell:end_epmd(Dir, Dir ++ "/bin/erl", 4369)),
+         ?assertEqual({error, enoent}, file:read_file(Epmd ++ ".told")),
+         _ = sh(weft_deploy_shell:end_epmd(Dir, Dir ++ "/bin/erl", 4390)),
+         ?assertEqual({ok, <<"-port 4390 -kill\n">>}, file:read_file(Epmd ++ ".told")),
+         ok = file:del_dir_r(Dir)
+     end || Name <- ["/bin/epmd", "/erts-1.2/bin/epmd"]].
+
 %% It has left its process id. One that runs stays.
 a_node_that_was_killed_is_forgotten_test_() ->
     {timeout, ?SECONDS, fun a_node_that_was_killed_is_forgotten/0}.
