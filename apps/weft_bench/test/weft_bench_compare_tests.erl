@@ -31,7 +31,8 @@ from_zero_there_is_no_ratio_test_() ->
     [?_assertEqual(Expected, verdict(failed_operations, Old, New))
      || {Old, New, Expected} <- [{[0], [3], worse}, {[0], [0], same}, {[3], [0], better},
                                  %% The median of two zeros is 0.0.
-                                 {[0], [0, 0], same}]].
+                                 {[0], [0, 0], same},
+                                 {[0, 0, 1], [0, 1, 1], noise}, {[0, 0, 0], [2, 3, 2], worse}]].
 
 %% Seven of them: one that is far off does not make a change noise.
 a_repetition_that_is_far_off_is_not_the_interval_test() ->
@@ -51,6 +52,25 @@ what_fails_now_is_worse_and_what_is_gone_is_told_test() ->
     Old = [{#{}, weft_1, messages_per_s, ?OLD}, {#{}, weft_4, messages_per_s, ?OLD}],
     ?assertEqual([{<<"weft_1">>, fails}, {<<"weft_4">>, gone}],
                  verdicts(Old, [{#{}, weft_1, failed, [<<"timeout">>]}])).
+
+%% Also if the others are as fast as before.
+more_repetitions_that_fail_are_worse_test_() ->
+    Run = fun(Failures) ->
+                  weft_report_sample:results(
+                    [{#{}, weft_1, messages_per_s, ?OLD},
+                     {#{}, weft_1, failed, lists:duplicate(Failures, <<"timeout">>)}])
+          end,
+    [?_assertEqual(Expected, [{Old, New} || #{metric := <<"failed">>, verdict := worse, old := Old,
+                                              new := New}
+                                                <- weft_bench_compare:changes(Run(Before), Run(Now),
+                                                                              0.9)])
+     || {Before, Now, Expected} <- [{0, 2, [{{0, 3}, {2, 5}}]}, {1, 2, [{{1, 4}, {2, 5}}]},
+                                    {1, 1, []}, {2, 1, []}]]
+        ++ [?_assertMatch({match, _},
+                          re:run(weft_bench_compare:text(
+                                   weft_bench_compare:changes(Run(0), Run(2), 0.9), []),
+                                 "WORSE: 1.*weft, 1 lane +failed +0 of 3 fail +2 of 5 fail",
+                                 [dotall, unicode]))].
 
 the_text_tells_the_worst_first_and_that_stock_changed_test() ->
     Old = weft_report_sample:results([{#{}, weft_1, messages_per_s, ?OLD},
@@ -134,6 +154,21 @@ loads_are_compared_by_their_seconds_test_() ->
                           %% One second that is slow is noise.
                           {0, [{100, 0, 10, 50}, {104, 0, 11, 90}, {98, 0, 10, 51}]},
                           {1, [{100, 1, 10, 50}, {104, 0, 11, 52}, {98, 0, 10, 51}]}]].
+
+%% Half of eight seconds could as well be other ones.
+a_second_of_nothing_is_noise_test() ->
+    Seconds = fun(Counts) -> [{Count, 0, 10, 50} || Count <- Counts] end,
+    ?assertEqual(0, compared(fun load/2, Seconds([0, 2, 1, 3, 2, 2, 0, 3]),
+                             Seconds([1, 1, 0, 2, 1, 2, 1, 0]), [])).
+
+%% Seconds in which nothing was done have no times, and are too few for the medians.
+an_outage_is_worse_than_none_test_() ->
+    Second = {100, 0, 10, 50},
+    Old = lists:duplicate(10, Second),
+    Outage = lists:duplicate(6, Second) ++ lists:duplicate(3, {0, 0, 0, 0})
+        ++ [{400, 0, 10, 3000000}],
+    [?_assertEqual(1, compared(fun load/2, Old, Outage, [])),
+     ?_assertEqual(0, compared(fun load/2, Outage, Old, []))].
 
 figures_are_compared_one_by_one_test_() ->
     Fast = [{#{}, weft_1, messages_per_s, ?OLD}],

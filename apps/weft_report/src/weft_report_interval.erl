@@ -28,22 +28,24 @@ median(Values) ->
     {Medians, _} = medians(Values, seed()),
     middle(Medians).
 
-%% @doc The interval of the ratio of two medians. None where the divisor may be zero or less, too.
+%% @doc The interval of the ratio of two medians. None where the divisor may be zero or less, too:
+%% where more of the medians that are drawn are than it leaves out.
 -spec ratio(Ours :: [number(), ...], Theirs :: [number(), ...]) -> interval().
 ratio([_], _Theirs) ->
     none;
 ratio(_Ours, [_]) ->
     none;
 ratio(Ours, Theirs) ->
-    case lists:min(Theirs) > 0 of
-        true -> quotients(Ours, Theirs);
-        false -> none
-    end.
-
-quotients(Ours, Theirs) ->
     {Above, Random} = medians(Ours, seed()),
     {Below, _} = medians(Theirs, Random),
-    middle(lists:zipwith(fun(A, B) -> A / B end, Above, Below)).
+    case 100 * length([x || Divisor <- Below, Divisor =< 0]) > (100 - ?HIGHEST) * ?DRAWN of
+        true -> none;
+        false -> middle(lists:zipwith(fun quotient/2, Above, Below))
+    end.
+
+%% An atom is more than any number, so these are among the largest, which are left out.
+quotient(_, Divisor) when Divisor =< 0 -> infinity;
+quotient(Dividend, Divisor) -> Dividend / Divisor.
 
 seed() -> rand:seed_s(exsss, {1, 2, 3}).
 

@@ -160,6 +160,7 @@ metric(<<"connection_bytes">>) -> "memory of a connection";
 metric(<<"connection_rest_bytes">>) -> "memory of it at rest";
 metric(<<"connection_processes">>) -> "processes of it";
 metric(<<"calls">>) -> "number of calls";
+metric(<<"stalled_s">>) -> "stalled";
 metric(<<"watched_percent">>) -> "with monitoring, of without";
 metric(<<"watched_rate_percent">>) -> "throughput with monitoring, of without";
 metric(<<"vms_per_core">>) -> "VMs per core";

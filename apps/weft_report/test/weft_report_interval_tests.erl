@@ -32,6 +32,12 @@ nothing_is_divided_by_zero_test() ->
     ?assertEqual(none, weft_report_interval:ratio([1, 2], [0, 1])),
     ?assertEqual(none, weft_report_interval:ratio([1, 2], [-1, 1])).
 
+%% One in many is hardly ever the median of what is drawn.
+a_zero_among_many_leaves_the_interval_test() ->
+    {Low, High} = weft_report_interval:ratio([50, 51, 52, 50, 51, 52, 50, 51],
+                                             [100, 0, 101, 102, 100, 101, 102, 100]),
+    ?assert(0.45 < Low andalso Low =< High andalso High < 0.55).
+
 a_number_is_in_it_or_not_test() ->
     [?assertEqual(Expected, weft_report_interval:contains(1, Interval))
      || {Expected, Interval} <- [{true, {0.9, 1.1}}, {true, {1, 1.1}}, {true, {0.9, 1.0}},

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a load or DE-Bench has left, as results of the benchmark, so that two such runs can be
 %% compared like others. Each operation is a cell, and each second of the run a repetition: an
-%% interval tells by how much seconds differ. Failed operations are those of the whole run.
+%% interval tells by how much seconds differ. Failed operations are those of the whole run, and so
+%% are the seconds that stalled: an outage shorter than half of the run moves no median of seconds.
 -module(weft_load_results).
 
 -export([read/1]).
@@ -9,6 +10,8 @@
 -define(VARIANT, <<"load">>).
 %% The last second may be a short one.
 -define(SHORT_S, 0.5).
+%% Longer than anything takes that only is slow.
+-define(STALL_US, 1000000).
 
 %% @doc Reads the directory. The error is a text.
 -spec read(file:filename()) ->
@@ -45,7 +48,9 @@ measured(Seconds) ->
                                           {[Second - Before | Fields], Second}
                                   end, 0, Seconds),
     Numbered = lists:enumerate([Window || [Length | _] = Window <- Windows, Length > ?SHORT_S]),
-    [{1, failed_operations, lists:sum([Failed || [_, _, _, Failed | _] <- Windows])}
+    [{1, failed_operations, lists:sum([Failed || [_, _, _, Failed | _] <- Windows])},
+     %% The longest response time is the last column.
+     {1, stalled_s, length([x || Window <- Windows, lists:last(Window) >= ?STALL_US])}
      | [Value || {Number, Window} <- Numbered, Value <- window(Number, Window)]].
 
 %% As in series.csv, after the length of the second and the operation.

@@ -5,10 +5,12 @@
 %% For each cell, variant and metric of `weft_report_results:headline_metrics/1' that both runs
 %% have, the change is new against old, turned so that less than 1 is worse. A change counts if it
 %% is beyond the threshold and its interval (`weft_report_interval') does not contain 1; with an
-%% interval that does it is noise, and told as such. What was measured and now fails is worse. A
-%% single repetition has no interval, and its change counts as it is; so runs to be compared should
-%% have several. What was zero has no size that a change could be compared with: more of it is worse
-%% where less is better, for example of operations that failed.
+%% interval that does it is noise, and told as such; so is one of several repetitions that have no
+%% interval, as too many of them are zero. What was measured and now fails is worse, also if only
+%% more repetitions fail than before. A single repetition has no interval, and its change counts as
+%% it is; so runs to be compared should have several. What was zero has no size that a change could
+%% be compared with: more of it is worse where less is better, for example of operations that
+%% failed, unless the intervals of both medians overlap.
 %%
 %% The stock carriers are not ours: they are the yardstick. That they changed says that the machine
 %% did, or its load; it is told, and is no regression.
@@ -23,8 +25,10 @@
                     verdict := worse | better | noise | same | fails | gone,
                     %% Less than 1 is worse. None where there is nothing to compare with.
                     change := float() | none, interval := weft_report_interval:interval(),
-                    old := weft_report_results:measured(),
-                    new := weft_report_results:measured() | none}.
+                    old := weft_report_results:measured() | repetitions(),
+                    new := weft_report_results:measured() | repetitions() | none}.
+%% Of the metric `failed'.
+-type repetitions() :: {Failed :: non_neg_integer(), Of :: non_neg_integer()}.
 
 %% @doc From the command line. The exit status: 0, 1 if something got worse, 2 if the arguments or
 %% the runs can not be read.
@@ -142,7 +146,10 @@ changes(Old, New, Threshold) ->
         Metric <- weft_report_results:headline_metrics(Workload),
         Best <- [weft_report_results:best(Metric)], Best =/= none,
         Variant <- weft_report_results:variants(Cell, Old),
-        {ok, Measured} <- [weft_report_results:measured(Cell, Variant, Metric, Old)]].
+        {ok, Measured} <- [weft_report_results:measured(Cell, Variant, Metric, Old)]]
+        ++ [Change || Cell <- weft_report_results:cells(Old),
+                      Variant <- weft_report_results:variants(Cell, Old),
+                      Change <- failures(Cell, Variant, Old, New)].
 
 change({Cell, Variant, Metric} = Key, Measured, Best, {Old, New}, Threshold) ->
     Change = #{cell => Cell, variant => Variant, metric => Metric, old => Measured},
@@ -151,8 +158,8 @@ change({Cell, Variant, Metric} = Key, Measured, Best, {Old, New}, Threshold) ->
             {Turned, Interval} = turned(Key, Measured, Now, Best, {Old, New}),
             Change#{new => Now, change => Turned, interval => Interval,
                     verdict => case Turned of
-                                   none -> from_zero(Measured, Now, Best);
-                                   _ -> verdict(Turned, weft_report_interval:contains(1, Interval),
+                                   none -> from_zero(Key, Best, {Old, New});
+                                   _ -> verdict(Turned, is_noise(Interval, Measured, Now),
                                                 Threshold)
                                end};
         none ->
@@ -172,15 +179,42 @@ turned(Key, _Was, _Is, Best, {Old, New}) ->
         end,
     {Change, Interval}.
 
-from_zero(#{median := Was}, #{median := Is}, _Best) when Was == Is -> same; % 0 is also 0.0
-from_zero(#{median := Was}, #{median := Is}, more) when Is < Was -> worse;
-from_zero(#{median := Was}, #{median := Is}, less) when Is > Was -> worse;
-from_zero(_Was, _Is, _Best) -> better.
+from_zero(Key, Best, {Old, New}) ->
+    {ok, #{median := Was, interval := OfOld}} = weft_report_results:absolute(Key, Old),
+    {ok, #{median := Is, interval := OfNew}} = weft_report_results:absolute(Key, New),
+    case {overlap(OfOld, OfNew), Best} of
+        _ when Was == Is -> same; % 0 is also 0.0
+        {true, _} -> noise;
+        {false, more} when Is < Was -> worse;
+        {false, less} when Is > Was -> worse;
+        {false, _} -> better
+    end.
+
+overlap({Low, High}, {OtherLow, OtherHigh}) -> Low =< OtherHigh andalso OtherLow =< High;
+overlap(_, _) -> false.
+
+is_noise(none, #{count := Before}, #{count := Now}) -> Before > 1 andalso Now > 1;
+is_noise(Interval, _Before, _Now) -> weft_report_interval:contains(1, Interval).
 
 verdict(Change, true, Threshold) when Change < Threshold; Change > 1 / Threshold -> noise;
 verdict(Change, false, Threshold) when Change < Threshold -> worse;
 verdict(Change, false, Threshold) when Change > 1 / Threshold -> better;
 verdict(_Change, _IsNoise, _Threshold) -> same.
+
+%% Repetitions that failed are in no number. If none works any more each metric says so.
+failures(Cell, Variant, Old, New) ->
+    {Before, OfOld} = Was = failed(Cell, Variant, Old),
+    {Now, OfNew} = Is = failed(Cell, Variant, New),
+    [#{cell => Cell, variant => Variant, metric => <<"failed">>, verdict => worse, change => none,
+       interval => none, old => Was, new => Is}
+     || Now < OfNew, Now * OfOld > Before * OfNew].
+
+failed({_, Workload, _, _, _, _} = Cell, Variant, Results) ->
+    Failed = length([x || {failed, _} <- weft_report_results:trouble(Cell, Variant, Results)]),
+    Worked = [Count || Metric <- weft_report_results:headline_metrics(Workload),
+                       {ok, #{count := Count}}
+                           <- [weft_report_results:measured(Cell, Variant, Metric, Results)]],
+    {Failed, Failed + lists:max([0 | Worked])}.
 
 is_ours(#{variant := Variant}) -> not weft_report_results:is_stock(Variant).
 
@@ -232,6 +266,7 @@ row(#{cell := Cell, variant := Variant, metric := Metric, change := Change,
      weft_report_words:interval(Interval)].
 
 side(none, _Metric) -> "-";
+side({Failed, Of}, _Metric) -> io_lib:format("~b of ~b fail", [Failed, Of]);
 side(#{median := Median}, Metric) ->
     weft_report_words:value(Median, weft_report_words:unit(Metric)).
 
