@@ -13,7 +13,7 @@ faults_test_() ->
      || Name <- [a_delay_is_latency_and_no_throttle, a_lost_packet_is_late,
                  some_packets_are_lost, lanes_that_there_are_obey_too, one_way_cuts_hold_back,
                  what_is_under_way_is_bounded, kinds_are_independent,
-                 peers_are_independent_at_once]].
+                 peers_are_independent_at_once, what_is_there_ends_when_they_are_off]].
 
 with_faults(Test) ->
     ok = application:set_env(weft, faults, true),
@@ -109,7 +109,18 @@ test(peers_are_independent_at_once) ->
     ?assertEqual(lists:sort(Others), weft_fault:cuts()),
     ?assertEqual([{1, 1, 0}], lists:usort([weft_fault:lateness(Peer) || Peer <- Peers])),
     at_once(fun(Peer) -> ok = weft_fault:heal(Peer) end, Peers),
-    ?assertEqual([], weft_fault:cuts()).
+    ?assertEqual([], weft_fault:cuts());
+%% As a schedule does that goes on.
+test(what_is_there_ends_when_they_are_off) ->
+    [ok = weft_fault:cut(Peer) || Peer <- [?PEER, 'b@host', 'c@host']],
+    ok = application:set_env(weft, faults, false),
+    ?assertEqual({error, disabled}, weft_fault:heal(?PEER, delay)),
+    ?assertEqual(ok, weft_fault:heal(?PEER, cut)),
+    ?assertEqual(ok, weft_fault:heal('b@host')),
+    ?assertEqual(['c@host'], weft_fault:cuts()),
+    ?assertEqual(ok, weft_fault:heal()),
+    ?assertEqual([], weft_fault:cuts()),
+    ok = application:set_env(weft, faults, true).
 
 refused_unless_enabled_test() ->
     [?assertEqual({error, disabled}, apply(weft_fault, Function, Arguments))

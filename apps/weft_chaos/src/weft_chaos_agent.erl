@@ -3,7 +3,7 @@
 %%
 %% Faults of links that last are kept by `weft_chaos_keeper'. A pause is ended by a process of the
 %% operating system; `wake/1', called on any node of the same machine, ends it early. Faults are
-%% refused unless the node has them enabled.
+%% refused unless the node has them enabled; ending them is not.
 -module(weft_chaos_agent).
 
 -export([do/1, heal_all/0, wake/1, faults/0]).
@@ -38,6 +38,8 @@ enabled({pause, _Node, ForMs}) ->
     case file:write_file(File, <<>>, [exclusive]) of
         ok ->
             _ = os:cmd(io_lib:format("sh -c '~ts' ~ts ~ts ~.3f ~b > /dev/null 2>&1 &",
+do({heal, _, _} = Verb) ->
+    enabled(Verb);
                                      [?KEEP_PAUSED, File, OsPid, (ForMs rem 1000) / 1000,
                                       ForMs div 1000])),
             {ok, Pause};

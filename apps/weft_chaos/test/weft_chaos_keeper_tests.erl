@@ -11,6 +11,7 @@ keeper_test_() ->
                          {"one kind", fun the_last_to_end_ends_it/0},
                          {"peers at once", fun a_partition_ends_with_all_its_cuts/0},
                          {"healing", fun healed_before_its_time/0},
+                         {"switched off", fun what_is_there_ends_when_faults_are_off/0},
                          {"killed", fun a_keeper_that_is_killed_leaves_no_fault/0},
                          {"strays", fun a_stray_message_ends_no_keeper/0},
                          {"an application", fun belongs_to_no_application/0}]].
@@ -90,6 +91,19 @@ healed_before_its_time() ->
     ?assertEqual(stopped, weft_fault:lateness(?PEER)),
     ok = weft_chaos_agent:heal_all(),
     ?assertEqual({[], []}, {weft_fault:cuts(), weft_chaos_agent:faults()}).
+
+%% By its time, by a step of a schedule, and when its keeper is killed.
+what_is_there_ends_when_faults_are_off() ->
+    do({cut, node(), ?PEER, 100}),
+    do({cut, node(), 'b@host', 60000}),
+    do({delay, node(), 'c@host', 1, 2, 60000}),
+    ok = application:set_env(weft, faults, false),
+    ok = application:set_env(weft_chaos, enabled, false),
+    weft_test_nodes:until(fun() -> weft_fault:cuts() =:= ['b@host'] end),
+    do({heal, node(), 'b@host'}),
+    ?assertEqual({[], {1, 2, 0}}, {weft_fault:cuts(), weft_fault:lateness('c@host')}),
+    true = exit(whereis(weft_chaos_keeper), kill),
+    weft_test_nodes:until(fun() -> weft_fault:lateness('c@host') =:= none end).
 
 %% Whoever asks for a fault may be of an application whose processes the monkey kills.
 belongs_to_no_application() ->

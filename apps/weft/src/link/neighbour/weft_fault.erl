@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Faults on the links of this node, for tests and drills; off unless `{weft, faults, true}'.
+%% Those that are there when it is switched off again can still be ended.
 %%
 %% ```
 %% cut          the link is closed and refused in both directions, until healed
@@ -52,17 +53,17 @@ break(Node) ->
 %% @doc Ends the faults of one kind on the link to Node, and no other.
 -spec heal(node(), kind()) -> ok | {error, disabled}.
 heal(Node, Kind) ->
-    if_enabled(fun() -> ended([Kind], Node) end).
+    ended([Kind], [Node]).
 
 %% @doc Ends all faults of the link to Node.
 -spec heal(node()) -> ok | {error, disabled}.
 heal(Node) ->
-    if_enabled(fun() -> ended(?KINDS, Node) end).
+    ended(?KINDS, [Node]).
 
 %% @doc Ends all faults of this node.
 -spec heal() -> ok | {error, disabled}.
 heal() ->
-    if_enabled(fun() -> [ended(?KINDS, Node) || Node <- weft_fault_table:nodes(?KINDS)] end).
+    ended(?KINDS, weft_fault_table:nodes(?KINDS)).
 
 %% @doc The nodes whose links are cut, in one direction or both.
 -spec cuts() -> [node()].
@@ -79,7 +80,14 @@ lateness(Node) -> weft_fault_table:lateness(Node).
 set(Kind, Node, Value, Then) ->
     if_enabled(fun() -> ok = weft_fault_table:put(Kind, Node, Value), Then() end).
 
-ended(Kinds, Node) ->
+ended(Kinds, Nodes) ->
+    AreThere = [Node || Node <- weft_fault_table:nodes(Kinds), lists:member(Node, Nodes)] =/= [],
+    case AreThere orelse weft_config:get(faults) of
+        true -> lists:foreach(fun(Node) -> end_faults(Kinds, Node) end, Nodes);
+        false -> {error, disabled}
+    end.
+
+end_faults(Kinds, Node) ->
     _ = [weft_fault_table:erase(Kind, Node) || Kind <- Kinds],
     tell(Node),
     weft_links:retry(Node).
