@@ -6,7 +6,7 @@
 %% refused unless the node has them enabled; ending them is not.
 -module(weft_chaos_agent).
 
--export([do/1, heal_all/0, wake/1, faults/0]).
+-export([do/1, do/2, heal_all/0, wake/1, faults/0]).
 -export_type([pause/0]).
 
 %% Somebody has to be awake to wake this node: a process of the system, given the file, the process
@@ -17,12 +17,29 @@
         "left=$3; while [ $left -gt 0 ] && [ -e $0 ] && kill -0 $1; do "
         "sleep 1; left=$((left - 1)); done; rm $0 && kill -CONT $1").
 
+%% How long the node of the one who asks may take to say whether that still waits.
+-define(ASKER_MS, 2000).
+
 %% A pause that is under way. Who removes the file may end it: so its own end does not end a later
 %% pause, and on a machine where the file is not nothing is done.
 -type pause() :: #{os_pid := string(), file := file:filename()}.
 
-%% @doc Carries out one verb, the side of this node of it. The error is a text.
+%% @doc Carries out one verb, the side of this node of it, unless Asker has given up meanwhile, as
+%% this node stood still: to a schedule that step has failed. The error is a text.
+-spec do(weft_chaos_schedule:verb(), Asker :: pid()) -> {ok, term()} | {error, string()}.
+do(Verb, Asker) ->
+    try erpc:call(node(Asker), erlang, is_process_alive, [Asker], ?ASKER_MS) of
+        true -> do(Verb);
+        false -> {error, "it was asked for too late"}
+    catch
+        %% The answer would not get there either.
+        _:_ -> {error, "nobody knows whether it is still asked for"}
+    end.
+
+%% @doc The same, whatever becomes of the one who asks: one of the version before.
 -spec do(weft_chaos_schedule:verb()) -> {ok, term()} | {error, string()}.
+do({heal, _, _} = Verb) ->
+    enabled(Verb);
 do(Verb) ->
     case application:get_env(weft_chaos, enabled, false) of
         true -> enabled(Verb);
@@ -38,8 +55,6 @@ enabled({pause, _Node, ForMs}) ->
     case file:write_file(File, <<>>, [exclusive]) of
         ok ->
             _ = os:cmd(io_lib:format("sh -c '~ts' ~ts ~ts ~.3f ~b > /dev/null 2>&1 &",
-do({heal, _, _} = Verb) ->
-    enabled(Verb);
                                      [?KEEP_PAUSED, File, OsPid, (ForMs rem 1000) / 1000,
                                       ForMs div 1000])),
             {ok, Pause};

@@ -3,8 +3,9 @@
 %% what was done, what could not be done, and why.
 %%
 %% A step on a node that does not answer within two seconds is told as failed, and the schedule goes
-%% on in time; so is a start of a node that crashes, or takes longer than a minute. At the end, and
-%% when it is stopped, all is healed that can be reached.
+%% on in time; so is a start of a node that crashes, or takes longer than a minute. What is told as
+%% failed is not done later, when the node answers again. At the end, and when it is stopped, all is
+%% healed that can be reached.
 -module(weft_chaos_runner).
 -behaviour(gen_server).
 
@@ -221,16 +222,30 @@ sides({break, A, _}) -> [A];
 sides(Verb) -> [element(2, Verb)].
 
 both(Nodes, Verb) ->
-    Answers = [ask(Node, Verb) || Node <- Nodes],
-    case [Answer || {ok, _} = Answer <- Answers] of
-        [Answer | _] -> Answer;
-        [] -> hd(Answers)
+    Answers = [{Node, ask(Node, Verb)} || Node <- Nodes],
+    case lists:partition(fun({_, {Is, _}}) -> Is =:= ok end, Answers) of
+        %% Each side slows down what it sends.
+        {[{Slow, _}], [{Other, {error, Text}}]} when element(1, Verb) =:= delay;
+                                                     element(1, Verb) =:= loss ->
+            {error, text("only ~ts is slow, and ~ts is not: ~ts", [Slow, Other, Text])};
+        {[{_, Answer} | _], _} -> Answer;
+        {[], [{_, Error} | _]} -> Error
     end.
 
+%% By a process that ends when it has given up, or the step has. So a node that stands still
+%% meanwhile knows, when it goes on, that it is too late (`weft_chaos_agent').
 ask(Node, Verb) ->
-    try erpc:call(Node, weft_chaos_agent, do, [Verb], ?STEP_MS)
+    Self = self(),
+    Ref = make_ref(),
+    _ = spawn_link(fun() -> Self ! {Ref, asked(Node, [Verb, self()])} end),
+    receive {Ref, Answer} -> Answer end.
+
+asked(Node, [Verb | _] = Arguments) ->
+    try erpc:call(Node, weft_chaos_agent, do, Arguments, ?STEP_MS)
     catch
         error:{erpc, Reason} -> {error, text("~ts: ~0tp", [Node, Reason])};
+        %% The version before does what it is asked for whenever it can.
+        _:{exception, undef, [{weft_chaos_agent, do, [_, _], _} | _]} -> asked(Node, [Verb]);
         _:{exception, undef, _} -> {error, text("~ts has no application weft_chaos", [Node])};
         _:Reason -> {error, text("~ts: ~0tP", [Node, Reason, 20])}
     end.

@@ -8,7 +8,8 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_cut_heals_by_itself/1, faults_of_a_schedule/1, a_crash_and_a_start/1,
          stopped_is_healed/1, refused_unless_enabled/1, a_cut_outlives_a_delay/1,
-         a_cut_in_one_way/1, late_and_lost/1, pauses_end/1]).
+         a_cut_in_one_way/1, late_and_lost/1, pauses_end/1, too_late_is_not_done/1,
+         a_node_of_the_version_before/1]).
 -export([starter/1, inbox/0, received/0]).
 
 suite() -> [{timetrap, {minutes, 3}}].
@@ -19,7 +20,8 @@ all() ->
 %% After these the nodes are as before, for the next one.
 healed() ->
     [a_cut_in_one_way, faults_of_a_schedule, stopped_is_healed, refused_unless_enabled,
-     a_cut_outlives_a_delay, late_and_lost, pauses_end].
+     a_cut_outlives_a_delay, late_and_lost, pauses_end, too_late_is_not_done,
+     a_node_of_the_version_before].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -215,3 +217,30 @@ stands_still(OsPid) ->
 has_waker(OsPid) ->
     string:find(os:cmd("ps -A -o args="), lists:concat(["weft_chaos_pause_", OsPid, "_"]))
         =/= nomatch.
+
+%% A node gets what it was asked for while it stood still when it goes on.
+too_late_is_not_done(Config) ->
+    {[A, _, C], [NodeA, _, _]} = mesh(Config, true),
+    {ok, #{done := Done, failed := Failed}} =
+        call(C, run, [[{0, {pause, NodeA, 4000}}, {500, {crash, NodeA}}]]),
+    ?assertMatch({[{_, {pause, NodeA, _}, _}], [{_, {crash, NodeA}, _}]}, {Done, Failed}),
+    ?assertEqual(NodeA, weft_test_nodes:call(A, erlang, node, [])),
+    receive after 500 -> ok end, % pacing: a crash comes some time after it was asked for
+    ?assertEqual(NodeA, weft_test_nodes:call(A, erlang, node, [])).
+
+a_node_of_the_version_before(Config) ->
+    {[A, _, C], [NodeA, _, _]} = mesh(Config, true),
+    {ok, Module, Beam} =
+        compile:forms([form(Text) || Text <- ["-module(weft_chaos_agent).",
+                                              "-export([do/1, heal_all/0]).",
+                                              "do(_Verb) -> {ok, before}.", "heal_all() -> ok."]]),
+    {module, Module} = weft_test_nodes:call(A, code, load_binary, [Module, "before", Beam]),
+    ?assertMatch({ok, #{done := [{_, _, before}], failed := []}},
+                 call(C, run, [[{0, {kill, NodeA, #{}}}]])),
+    _ = weft_test_nodes:call(A, code, purge, [Module]),
+    {module, Module} = weft_test_nodes:call(A, code, load_file, [Module]).
+
+form(Text) ->
+    {ok, Tokens, _} = erl_scan:string(Text),
+    {ok, Form} = erl_parse:parse_form(Tokens),
+    Form.

@@ -14,6 +14,8 @@ runner_test_() ->
                          {"progress that hangs", fun a_run_has_a_bound/0},
                          {"strays", fun a_stray_message_ends_no_run/0},
                          {"one after the other", fun the_next_may_run_at_once/0},
+                         {"one side", fun a_link_that_is_slow_on_one_side/0},
+                         {"too late", fun what_nobody_waits_for_is_not_done/0},
                          {"a crash", fun a_runner_that_crashes_heals/0}]].
 
 with_faults(Test) ->
@@ -84,6 +86,22 @@ the_next_may_run_at_once() ->
          {ok, _} = weft_chaos:start([{0, heal_all}, {60000, heal_all}], #{}),
          ok = weft_chaos:stop()
      end || _ <- lists:seq(1, 200)].
+
+%% The other side can not be reached.
+a_link_that_is_slow_on_one_side() ->
+    {ok, #{done := [], failed := [_, _] = Failed}} =
+        weft_chaos:run([{0, {delay, node(), ?PEER, 1, 2, 200}},
+                        {0, {loss, ?PEER, node(), 5, 200}}]),
+    Says = iolist_to_binary(io_lib:format("only ~ts is slow, and ~ts is not: ", [node(), ?PEER])),
+    [?assertMatch({0, _}, binary:match(list_to_binary(Text), Says)) || {_, _, Text} <- Failed].
+
+what_nobody_waits_for_is_not_done() ->
+    {Gone, Monitor} = spawn_monitor(fun() -> ok end),
+    receive {'DOWN', Monitor, process, Gone, _} -> ok end,
+    Verb = {cut, node(), ?PEER, 60000},
+    ?assertMatch({error, _}, weft_chaos_agent:do(Verb, Gone)),
+    ?assertEqual([], weft_fault:cuts()),
+    ?assertEqual({ok, done}, weft_chaos_agent:do(Verb, self())).
 
 a_runner_that_crashes_heals() ->
     {ok, Runner} = weft_chaos:start([{0, {cut, node(), ?PEER, 60000}}], #{}),
