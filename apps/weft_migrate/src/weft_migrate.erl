@@ -120,14 +120,14 @@ rewrite_file(Error, _Rules, _Staying) -> Error.
 
 %% Names move with all their places, so files are written together.
 written(Results) ->
-    Changed = [{File, After} || {File, {ok, #{before := Before, bytes := After}}} <- Results,
-                                Before =/= After],
+    Changed = [{File, Before, After}
+               || {File, {ok, #{before := Before, bytes := After}}} <- Results, Before =/= After],
     case weft_migrate_files:replace(Changed) of
         ok ->
             Results;
         {Written, Failed} ->
             Others = case Written of
-                         none -> [File || {File, _} <- Changed];
+                         none -> [File || {File, _, _} <- Changed];
                          some -> []
                      end,
             [{File, outcome(File, Result, Failed, Others)} || {File, Result} <- Results]

@@ -262,6 +262,21 @@ if_one_file_cannot_be_written_none_is_test() ->
                            filelib:wildcard("*", filename:dirname(File)))
       end).
 
+%% As an editor does that saves a file while others are read.
+what_was_changed_meanwhile_stays_test() ->
+    with_file(
+      "saved",
+      fun(File) ->
+              Other = filename:join(filename:dirname(File), "b.erl"),
+              ok = file:write_file(Other, "old"),
+              ?assertEqual({none, [{File, "it has changed since it was read"}]},
+                           weft_migrate_files:replace([{Other, <<"old">>, <<"new">>},
+                                                       {File, <<"old">>, <<"new">>}])),
+              ?assertEqual([{"a.erl", {ok, <<"saved">>}}, {"b.erl", {ok, <<"old">>}}],
+                           [{Name, file:read_file(filename:join(filename:dirname(File), Name))}
+                            || Name <- filelib:wildcard("*", filename:dirname(File))])
+      end).
+
 %% By links a file has many names, and a directory may be in itself.
 each_file_is_found_once_test_() ->
     {timeout, 60,

@@ -89,23 +89,42 @@ is_script(_) ->
     false.
 
 %% @doc Gives files other bytes, in two steps: the new ones are all beside the old ones before the
-%% first takes its place. So if one cannot be written, none is, and the answer says why. Whoever
-%% reads a file meanwhile has the old bytes or the new ones. Its mode stays; a link stays a link.
--spec replace([{file:filename_all(), binary()}]) ->
+%% first takes its place. So if one cannot be written, or is not any more what it was, none is, and
+%% the answer says why. Whoever reads a file meanwhile has the old bytes or the new ones. Its mode
+%% stays; a link stays a link.
+-spec replace([{file:filename_all(), Before :: binary(), After :: binary()}]) ->
           ok | {none | some, [{file:filename_all(), Reason :: string()}]}.
 replace(Files) ->
-    Targets = [{File, target(File, ?DEPTH_MAX), Bytes} || {File, Bytes} <- Files],
-    case failed([{File, prepared(Target, Bytes)} || {File, Target, Bytes} <- Targets]) of
+    Targets = [{File, target(File, ?DEPTH_MAX), Before, After} || {File, Before, After} <- Files],
+    case failed([{File, prepared(Target, After)} || {File, Target, _, After} <- Targets]) of
         [] ->
-            case failed([{File, moved(Target)} || {File, Target, _} <- Targets]) of
-                [] -> ok;
-                Failed -> {some, Failed}
+            case failed([{File, as_before(Target, Before)} || {File, Target, Before, _} <- Targets])
+            of
+                [] -> moved(Targets);
+                Changed -> none([Target || {_, Target, _, _} <- Targets], Changed)
             end;
         Failed ->
-            _ = [file:delete(new(Target)) || {File, Target, _} <- Targets,
-                                             not lists:keymember(File, 1, Failed)],
-            {none, Failed}
+            none([Target || {File, Target, _, _} <- Targets,
+                            not lists:keymember(File, 1, Failed)], Failed)
     end.
+
+%% Somebody may have saved a file while others were read.
+as_before(Target, Before) ->
+    case file:read_file(Target) of
+        {ok, Before} -> ok;
+        {ok, _} -> {error, "it has changed since it was read"};
+        {error, Reason} -> {error, file:format_error(Reason)}
+    end.
+
+moved(Targets) ->
+    case failed([{File, in_place(Target)} || {File, Target, _, _} <- Targets]) of
+        [] -> ok;
+        Failed -> {some, Failed}
+    end.
+
+none(Prepared, Failed) ->
+    _ = [file:delete(new(Target)) || Target <- Prepared],
+    {none, Failed}.
 
 failed(Results) -> [{File, Reason} || {File, {error, Reason}} <- Results].
 
@@ -119,7 +138,7 @@ prepared(Target, Bytes) ->
         Error -> cleaned(Error, Target)
     end.
 
-moved(Target) -> cleaned(file:rename(new(Target), Target), Target).
+in_place(Target) -> cleaned(file:rename(new(Target), Target), Target).
 
 cleaned(ok, _Target) ->
     ok;
