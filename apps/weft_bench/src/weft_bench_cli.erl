@@ -117,7 +117,9 @@ on_hosts(File, Cells, Options, #{hosts := Open}) ->
     case Open(File) of
         {ok, Hosts, Close} ->
             ok = weft_bench_interrupt:afterwards(hosts, Close),
-            try measure(weft_bench_hosts:on(Hosts, Cells), Options) after Close() end;
+            try measure(weft_bench_hosts:on(Hosts, Cells), Options#{hosts => Hosts})
+            after Close()
+            end;
         {error, Text} ->
             throw({usage, Text})
     end.
@@ -232,11 +234,23 @@ limit_ms(_) -> infinity.
 
 write_environment(Dir, BuildDir, Run, Options, Known) ->
     Given = [{"run", Run}, {"scope", atom_to_list(scope(Options))},
-             {"congestion_control", weft_bench_environment:congestion_control(Dir)},
              {"filters", lists:flatten(io_lib:format("~0tp", [maps:with([suites, only, variants,
                                                                          cluster], Options)]))},
              {"emulated_links", case weft_bench_place:can_emulate(BuildDir) of
                                     ok -> "yes";
                                     {error, Why} -> "no: " ++ Why
                                 end} | Known],
-    weft_report_record:write_environment(Dir, weft_bench_environment:gather(Given)).
+    weft_report_record:write_environment(Dir, environment(Dir, Given, Options)).
+
+%% On hosts of somebody's own only the code is that of this machine.
+environment(_Dir, Given, #{hosts := Hosts}) ->
+    case weft_bench_hosts:environment(Hosts) of
+        {ok, There} ->
+            [Pair || {Key, _} = Pair <- weft_bench_environment:gather([]),
+                     lists:member(Key, ["date", "commit", "flags_of_nodes"])] ++ There ++ Given;
+        {error, Text} ->
+            throw({usage, Text})
+    end;
+environment(Dir, Given, _Options) ->
+    weft_bench_environment:gather(
+      [{"congestion_control", weft_bench_environment:congestion_control(Dir)} | Given]).

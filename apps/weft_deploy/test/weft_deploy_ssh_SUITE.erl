@@ -276,6 +276,9 @@ the_benchmark_measures_between_them(Config) ->
                                      V =:= Variant, Metric =:= Of, Value > 0])
      || Variant <- [<<"stock">>, <<"weft_1">>],
         Of <- [<<"messages_per_s">>, <<"cpu_us_per_message">>]],
+    ?assertMatch({ok, #{<<"hosts">> := <<"1: 10.99.77.1, 2: 10.99.77.2">>, <<"cores">> := _,
+                        <<"congestion_control">> := _, <<"commit">> := _}},
+                 weft_report_record:read_environment(Dir)),
     nothing_is_left(Config).
 
 %% What is deployed goes on, and hosts have nothing of the benchmark.

@@ -33,9 +33,6 @@
 %% What it takes to tell all hosts when to begin.
 -define(HEAD_START_US, 300000).
 -define(MORE_PER_HOST_US, 10000).
--define(CLOCK_SAMPLES, 5).
-%% What the environment of a host says of the code, which is that of this machine, and of others.
--define(NOT_OF_HOSTS, ["date", "commit", "flags_of_nodes"]).
 
 -type emulator() :: #{address := string(), number := pos_integer(), peer := pid(), _ => _}.
 
@@ -140,19 +137,11 @@ joined(#{join := {Module, Function, Arguments}} = Emulator) ->
 
 is_old(Release) -> list_to_integer(Release) < list_to_integer(erlang:system_info(otp_release)).
 
-%% How far this may be wrong, and how far its clock is ahead of ours: the quickest answer tells
-%% best.
 clock(Emulator) ->
-    lists:min([clock_sample(Emulator) || _ <- lists:seq(1, ?CLOCK_SAMPLES)]).
-
-clock_sample(Emulator) ->
-    SentUs = os:perf_counter(microsecond),
-    ThereUs = call(Emulator, os, perf_counter, [microsecond], ?CALL_MS),
-    BackUs = os:perf_counter(microsecond),
-    {(BackUs - SentUs + 1) div 2, ThereUs - (SentUs + BackUs) div 2}.
+    weft_bench_clock:ahead(fun() -> call(Emulator, os, perf_counter, [microsecond], ?CALL_MS) end).
 
 %% What all hosts have in common is there once.
-environment(Config, #{deployment := Deployment}, [#{environment := First} | _] = Emulators) ->
+environment(Config, #{deployment := Deployment}, Emulators) ->
     Here = weft_load_files:environment(Config),
     {ErrorsUs, _} = lists:unzip([Clock || #{clock := Clock} <- Emulators]),
     [Pair || {Key, _} = Pair <- Here, lists:member(Key, ["date", "commit"])]
@@ -161,17 +150,10 @@ environment(Config, #{deployment := Deployment}, [#{environment := First} | _] =
                                                      || #{number := Number, address := Address}
                                                             <- Emulators]))},
             {"start_error_us", integer_to_list(lists:max(ErrorsUs))}]
-        ++ lists:append([of_hosts(Key, Emulators) || {Key, _} <- First,
-                                                     not lists:member(Key, ?NOT_OF_HOSTS)])
+        ++ weft_bench_environment:of_hosts([{Address, Environment}
+                                            || #{address := Address, environment := Environment}
+                                                   <- Emulators])
         ++ [Pair || {"config_" ++ _, _} = Pair <- Here].
-
-of_hosts(Key, Emulators) ->
-    Values = [{Address, proplists:get_value(Key, Environment, "")}
-              || #{address := Address, environment := Environment} <- Emulators],
-    case lists:usort([Value || {_, Value} <- Values]) of
-        [Value] -> [{Key, Value}];
-        _ -> [{Key ++ " of " ++ Address, Value} || {Address, Value} <- Values]
-    end.
 
 %% Workers are numbered through all hosts, so that each has keys and random numbers of its own.
 ready(#{number := Number, results := Results} = Emulator, Count,

@@ -12,8 +12,9 @@
 %% each other's time.
 -module(weft_bench_nodes).
 
--export([start/3, stop/1, call/5, node/2, roles/1, cpu_us/1, cpu_us_of/1, flags/1, variant/1,
-         os_pid/2, resident_bytes/2, kill/2, restart/2, counters/1, code_path/0, paths/1]).
+-export([start/3, stop/1, call/5, ahead_us/2, node/2, roles/1, cpu_us/1, cpu_us_of/1, flags/1,
+         variant/1, os_pid/2, resident_bytes/2, kill/2, restart/2, counters/1, code_path/0,
+         paths/1]).
 -export_type([nodes/0, role/0, layout/0, context/0]).
 
 -type role() :: a | b | c | g | {r | n, pos_integer()}.
@@ -290,6 +291,17 @@ stop(#{peers := Peers, tls := Tls, groups := Groups}) ->
 call(#{peers := Peers}, Role, Module, Function, {Arguments, TimeoutMs}) ->
     #{peer := Peer} = maps:get(Role, Peers),
     peer:call(Peer, Module, Function, Arguments, TimeoutMs).
+
+%% @doc How far the clock (`os:perf_counter') of a node is ahead of ours; nodes of this machine have
+%% the same one.
+-spec ahead_us(nodes(), role()) -> integer().
+ahead_us(#{are_here := true}, _Role) ->
+    0;
+ahead_us(Nodes, Role) ->
+    {_ErrorUs, AheadUs} =
+        weft_bench_clock:ahead(fun() -> call(Nodes, Role, os, perf_counter,
+                                             {[microsecond], ?CALL_MS}) end),
+    AheadUs.
 
 -spec node(nodes(), role()) -> node().
 node(#{peers := Peers}, Role) ->

@@ -3,7 +3,10 @@
 %% source. Written when the run starts, as `environment.csv'; what a system does not tell is empty.
 -module(weft_bench_environment).
 
--export([gather/1, write/2, congestion_control/1]).
+-export([gather/1, of_hosts/1, write/2, congestion_control/1]).
+
+%% What a host says of the code, which is that of this machine, and of others.
+-define(NOT_OF_HOSTS, ["date", "commit", "flags_of_nodes"]).
 
 %% @doc Keys and values, in the order of the file, followed by those given.
 -spec gather([{Key :: string(), Value :: string()}]) -> [{string(), string()}].
@@ -24,6 +27,20 @@ gather(Given) ->
      {"tcp_wmem", file("/proc/sys/net/ipv4/tcp_wmem")},
      {"flags_of_nodes", lists:append(lists:join(" ", weft_bench_nodes:flags(2)))}
      | Given].
+
+%% @doc What was gathered on several hosts, for one file: what they have in common once, and the
+%% rest with the address of each.
+-spec of_hosts([{Address :: string(), [{Key :: string(), Value :: string()}]}, ...]) ->
+          [{string(), string()}].
+of_hosts([{_, First} | _] = Hosts) ->
+    lists:append([of_hosts(Key, Hosts) || {Key, _} <- First, not lists:member(Key, ?NOT_OF_HOSTS)]).
+
+of_hosts(Key, Hosts) ->
+    Values = [{Address, proplists:get_value(Key, Gathered, "")} || {Address, Gathered} <- Hosts],
+    case lists:usort([Value || {_, Value} <- Values]) of
+        [Value] -> [{Key, Value}];
+        _ -> [{Key ++ " of " ++ Address, Value} || {Address, Value} <- Values]
+    end.
 
 %% @doc Writes them for a command with these options, to a directory that is made.
 -spec write(Dir :: file:filename(), Options :: #{atom() => term()}) -> ok.

@@ -93,7 +93,9 @@ flood(Nodes, Pairs, Payload, Limit, TimeoutMs) ->
                                     {[Mode, Sinks, Payload, Limit], TimeoutMs}),
     {ok, LastUs, Messages} = weft_bench_nodes:call(Nodes, b, weft_bench_flood, await_sinks,
                                                    {[Collector, TimeoutMs], TimeoutMs + 1000}),
-    {LastUs - StartUs, Messages}.
+    %% Each was read from the clock of its node.
+    {weft_bench_clock:between_us({StartUs, weft_bench_nodes:ahead_us(Nodes, a)},
+                                 {LastUs, weft_bench_nodes:ahead_us(Nodes, b)}), Messages}.
 
 purpose({binary, Bytes}) when Bytes >= ?STREAM_BYTES -> stream;
 purpose(_Small) -> message.
