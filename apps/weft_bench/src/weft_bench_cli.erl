@@ -208,6 +208,7 @@ measure(Cells, Options) ->
                                       [Year, Month, Day, Hour, Minute, Second])),
     BuildDir = filename:join(os:getenv("REBAR_BASE_DIR", "_build"), "bench"),
     Dir = maps:get(out, Options, filename:join(BuildDir, Run)),
+    ok = free(Dir),
     ok = weft_report_file:directory(filename:join(Dir, "logs")),
     Repetitions = repetitions(Cells, Options),
     {Quota, OfQuota} = weft_bench_arguments:given_quota(Options),
@@ -226,6 +227,12 @@ measure(Cells, Options) ->
             1;
         Status ->
             Status
+    end.
+
+free(Dir) ->
+    case weft_load_files:is_free(Dir) of
+        ok -> ok;
+        {error, Text} -> throw({usage, Text})
     end.
 
 limit_ms(#{minutes := Minutes}) -> Minutes * 60000;

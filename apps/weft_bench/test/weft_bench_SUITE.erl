@@ -164,7 +164,10 @@ an_hour_in_short(Config) ->
     ?assert(abs(Mean - lists:sum([Value || {_, Value} <- Minutes]) / 4) < 0.001),
     ?assertMatch([_, _, _, _], [Bytes || {_, Bytes} <- Memory, Bytes > 10000000]).
 
+%% All runs are in one directory, so what the one before has left there goes first.
 run(Arguments, Config) ->
+    _ = [file:delete(File) || File <- [weft_report_record:results_file(dir(Config)),
+                                       weft_report_record:environment_file(dir(Config))]],
     ?assertEqual(0, weft_bench_cli:main(["--out", dir(Config) | Arguments])),
     {ok, Rows} = weft_report_record:read(dir(Config)),
     Rows.

@@ -33,3 +33,30 @@ bad_arguments_are_refused_test_() ->
      || Arguments <- [["--what"], ["--suites"], ["--variants", "mongoose"], ["--only", "nothing"],
                       ["--only", "un(balanced"], ["--list", "--suites", "a,y"],
                       ["--repetitions", "none"], ["--repetitions", "0"]]].
+
+%% By no command, and nothing of them changes.
+results_are_not_written_over_test_() ->
+    [{Command, fun() -> with_results(fun(Dir) -> refused(Words ++ ["--out", Dir], Dir) end) end}
+     || [Command | _] = Words <- [["names"], ["locks"], ["costs"], ["groups"], ["topologies"],
+                                  ["--quick", "--suites", "i"]]].
+
+refused(Arguments, Dir) ->
+    ?assertEqual(2, weft_bench_cli:main(Arguments)),
+    ?assertEqual([{"environment.csv", {ok, <<"old">>}}],
+                 [{File, file:read_file(filename:join(Dir, File))}
+                  || File <- filelib:wildcard("*", Dir)]).
+
+with_results(Test) ->
+    Dir = filename:join(filename:basedir(user_cache, ?MODULE_STRING),
+                        integer_to_list(erlang:unique_integer([positive]))),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    try
+        ok = file:write_file(filename:join(Dir, "environment.csv"), "old"),
+        Test(Dir)
+    after
+        file:del_dir_r(Dir)
+    end.
+
+each_run_has_a_directory_of_its_own_test() ->
+    {ok, #{out := Dir}, _, _} = weft_argparse:parse([], weft_bench_locks:command(), "locks"),
+    ?assertMatch({match, _}, re:run(filename:basename(Dir), "^locks-[0-9]{8}T[0-9]{6}$")).

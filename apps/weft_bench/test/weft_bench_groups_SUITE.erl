@@ -21,7 +21,7 @@ init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 
 connections_are_those_of_the_formulas(Config) ->
-    Dir = ?config(priv_dir, Config),
+    Dir = filename:join(?config(priv_dir, Config), "groups"),
     ?assertEqual(0, weft_bench_groups:main(["--nodes", "5", "--groups", "2", "--idle_s", "1",
                                             "--out", Dir])),
     Rows = rows(filename:join(Dir, "groups.csv")),

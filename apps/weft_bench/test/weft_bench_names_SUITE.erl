@@ -41,7 +41,7 @@ names_are_measured(Config) ->
 
 %% Stock global may take any time; what is promised is weft_global's: bounded, and soon over.
 locks_are_measured(Config) ->
-    Dir = ?config(priv_dir, Config),
+    Dir = filename:join(?config(priv_dir, Config), "locks"),
     ?assertEqual(0, weft_bench_locks:main(["--nodes", "3", "--rate", "40", "--seconds", "2",
                                            "--out", Dir])),
     [#{<<"module">> := <<"global">>}, #{<<"module">> := <<"weft_global">>} = Ours] =

@@ -73,8 +73,12 @@ given(#{figures := Ids} = Given) ->
     case [Id || Id <- Ids, not lists:member(Id, Known)] of
         [] ->
             Dir = maps:get(out, Given, default_dir()),
-            measure([Figure || #{id := Id} = Figure <- figures(), lists:member(Id, Ids)],
-                    options(Given), Dir);
+            Figures = [Figure || #{id := Id} = Figure <- figures(), lists:member(Id, Ids)],
+            case [Text || Id <- Ids,
+                          {error, Text} <- [weft_load_files:is_free(filename:join(Dir, Id))]] of
+                [] -> measure(Figures, options(Given), Dir);
+                [Text | _] -> weft_bench_arguments:status({error, Text})
+            end;
         Unknown ->
             io:format(standard_error, "no figure ~ts; there are ~ts~n",
                       [lists:join(" ", Unknown), lists:join(" ", Known)]),

@@ -343,6 +343,20 @@ bad_arguments_are_refused_test_() ->
                           ["aco_7", "--minutes", "few"], ["aco_7", "--minutes", "0"],
                           ["aco_7", "--repetitions", "-1"]]].
 
+%% Other figures may be measured beside them.
+figures_are_not_written_over_test() ->
+    Dir = filename:basedir(user_cache, ?MODULE_STRING),
+    File = filename:join([Dir, "aco_7", "environment.csv"]),
+    try
+        ok = filelib:ensure_dir(File),
+        ok = file:write_file(File, "old"),
+        ?assertEqual(2, weft_papers_cli:main(["paper", "city,aco_7", "--quick", "--out", Dir])),
+        ?assertEqual({ok, <<"old">>}, file:read_file(File)),
+        ?assertEqual(["aco_7"], filelib:wildcard("*", Dir))
+    after
+        file:del_dir_r(Dir)
+    end.
+
 without_a_list_the_figures_are_told_on_a_terminal_too_test() ->
     ?assertEqual(0, weft_papers_figures:main([])),
     ?assertEqual(0, weft_papers_figures:main(["--terminal"])).

@@ -55,11 +55,11 @@ a_store_that_is_not_there_is_left_out(Config) ->
     try
         true = code:set_path([P || P <- Path, string:find(P, "khepri") =:= nomatch]),
         _ = [begin code:purge(khepri), code:delete(khepri) end || erlang:module_loaded(khepri)],
-        told_what_is_missing(Dir),
+        told_what_is_missing(filename:join(Dir, "not_there")),
         ok = filelib:ensure_path(Dir),
         ok = file:write_file(filename:join(Dir, "khepri.beam"), <<"FOR1 of a later release">>),
         true = code:add_patha(Dir),
-        told_what_is_missing(Dir)
+        told_what_is_missing(filename:join(Dir, "later"))
     after
         true = code:set_path(Path)
     end.

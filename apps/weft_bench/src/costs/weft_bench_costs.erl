@@ -60,7 +60,7 @@ command() ->
            #{name => repetitions, long => "-repetitions", type => {integer, [{min, 1}]},
              default => ?REPETITIONS, value => "N", help => "so often, with new nodes"}
            | weft_bench_arguments:common("where the results go", "costs")],
-      handler => fun(Options) -> weft_bench_arguments:status(run(Options)) end}.
+      handler => fun(Options) -> weft_bench_arguments:recorded(Options, fun run/1) end}.
 
 run(#{only := Only, repetitions := Repetitions, out := Dir} = Options) ->
     File = filename:join(Dir, "costs.csv"),

@@ -42,7 +42,7 @@ environment(#{pairs := Pairs}) ->
                                     lists:flatten(io_lib:format("~0tp", [Value]))}
                                    || {Key, Value} <- Pairs]).
 
-%% @doc Is there nothing in this directory that a load would write over? The error is a text.
+%% @doc Is there nothing in this directory that a run would write over? The error is a text.
 -spec is_free(file:filename()) -> ok | {error, string()}.
 is_free(Dir) ->
     case [File || File <- ["summary.csv", "environment.csv", "results.csv"],

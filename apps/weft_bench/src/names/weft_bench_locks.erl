@@ -40,7 +40,7 @@ command() ->
            #{name => seconds, long => "-seconds", type => {integer, [{min, 2}]}, default => 20,
              value => "S", help => "for how long"}
            | weft_bench_arguments:common("where the results go", "locks")],
-      handler => fun(Options) -> weft_bench_arguments:status(run(Options)) end}.
+      handler => fun(Options) -> weft_bench_arguments:recorded(Options, fun run/1) end}.
 
 run(#{out := Dir} = Options) ->
     File = filename:join(Dir, "locks.csv"),

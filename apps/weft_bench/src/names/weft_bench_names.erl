@@ -61,7 +61,7 @@ command() ->
            #{name => voters, long => "-voters", type => {integer, [{min, 1}]}, default => all,
              value => "N", help => "of a strong scope (default: all nodes)"}
            | weft_bench_arguments:common("where the results go", "names")],
-      handler => fun(Options) -> weft_bench_arguments:status(run(Options)) end}.
+      handler => fun(Options) -> weft_bench_arguments:recorded(Options, fun run/1) end}.
 
 run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
     File = filename:join(Dir, "names.csv"),

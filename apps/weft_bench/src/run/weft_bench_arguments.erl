@@ -3,7 +3,7 @@
 %% and how the result of a command becomes its exit status.
 -module(weft_bench_arguments).
 
--export([common/1, common/2, out/1, new/1, status/1, quota/0, given_quota/1]).
+-export([common/1, common/2, out/1, new/1, recorded/2, status/1, quota/0, given_quota/1]).
 
 %% @doc The options of every command; without `--out' there is none in what is given.
 -spec common(Help :: string()) -> [weft_argparse:argument()].
@@ -11,11 +11,11 @@ common(Help) ->
     [#{name => out, long => "-out", value => "DIR", help => Help},
      #{name => terminal, long => "-terminal", type => boolean, help => hidden}].
 
-%% @doc The same with a directory in that of the build.
+%% @doc The same with a new directory in that of the build.
 -spec common(Help :: string(), Name :: string()) -> [weft_argparse:argument()].
 common(Help, Name) ->
-    [Out | Others] = common(Help ++ " (default: " ++ out(Name) ++ ")"),
-    [Out#{default => out(Name)} | Others].
+    [Out | Others] = common(Help ++ " (default: a new directory " ++ out(Name) ++ "-TIME)"),
+    [Out#{default => new(Name)} | Others].
 
 %% @doc A directory for results, in that of the build.
 -spec out(Name :: string()) -> file:filename().
@@ -28,6 +28,16 @@ new(Name) ->
     {{Year, Month, Day}, {Hour, Minute, Second}} = calendar:local_time(),
     out(lists:flatten(io_lib:format("~ts-~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0b",
                                     [Name, Year, Month, Day, Hour, Minute, Second]))).
+
+%% @doc The status of a command that writes results, with `out' in what is given. Those of another
+%% run stay as they are.
+-spec recorded(Given, fun((Given) -> ok | {error, unicode:chardata()})) -> 0 | 2
+              when Given :: weft_argparse:given().
+recorded(#{out := Dir} = Given, Run) ->
+    case weft_load_files:is_free(Dir) of
+        ok -> status(Run(Given));
+        {error, Why} -> status({error, Why})
+    end.
 
 %% @doc 0: done, 2: not, with the reason for people.
 -spec status(ok | {error, unicode:chardata()}) -> 0 | 2.

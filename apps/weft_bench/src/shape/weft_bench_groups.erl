@@ -46,7 +46,7 @@ command() ->
            #{name => idle_s, long => "-idle_s", type => {integer, [{min, 1}]},
              default => ?IDLE_S, value => "S", help => "for so long nobody says anything"}
            | weft_bench_arguments:common("where the results go", "groups")],
-      handler => fun(Options) -> weft_bench_arguments:status(checked(Options)) end}.
+      handler => fun(Options) -> weft_bench_arguments:recorded(Options, fun checked/1) end}.
 
 checked(#{nodes := Count, groups := Groups} = Options) ->
     case [S || S <- Groups, (Count - 1) rem S =/= 0 orelse (Count - 1) div S < 2] of

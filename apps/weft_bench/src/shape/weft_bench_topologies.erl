@@ -44,7 +44,7 @@ command() ->
            #{name => idle_s, long => "-idle_s", type => {integer, [{min, 1}]},
              default => ?IDLE_S, value => "S", help => "for so long nobody says anything"}
            | weft_bench_arguments:common("where the results go", "topologies")],
-      handler => fun(Options) -> weft_bench_arguments:status(run(Options)) end}.
+      handler => fun(Options) -> weft_bench_arguments:recorded(Options, fun run/1) end}.
 
 run(#{nodes := Count, only := Only, out := Dir} = Options) ->
     File = filename:join(Dir, "topologies.csv"),

@@ -45,8 +45,15 @@ given(Given) ->
     Options = maps:from_list([{include, Names} || #{include := Names} <- [Given]]
                              ++ [{results, Dir} || #{out := Dir} <- [Given]]),
     case config(maps:get(config, Given, none), Options) of
-        {ok, Config} -> told(run(Config, fun(Line) -> io:format("~ts~n", [Line]) end));
+        {ok, Config} -> told(recorded(Config));
         {error, Text} -> told({error, Text})
+    end.
+
+%% Results of another run stay as they are.
+recorded(Config) ->
+    case weft_load_files:is_free(dir(Config)) of
+        ok -> run(Config, fun(Line) -> io:format("~ts~n", [Line]) end);
+        {error, Text} -> {error, Text}
     end.
 
 config(none, Given) ->

@@ -35,7 +35,7 @@ command() ->
            #{name => repetitions, long => "-repetitions", type => {integer, [{min, 1}]},
              default => 3, value => "N", help => "turns of all stores"}
            | weft_bench_arguments:common("where the results go", "stores")],
-      handler => fun(Options) -> weft_bench_arguments:status(run(Options)) end}.
+      handler => fun(Options) -> weft_bench_arguments:recorded(Options, fun run/1) end}.
 
 run(#{stores := Stores, repetitions := Repetitions, out := Dir} = Options) ->
     File = filename:join(Dir, "stores.csv"),
