@@ -23,8 +23,8 @@
          names_are_checked/1, bad_clusters_are_refused/1, directory_that_can_not_be/1,
          second_up_is_refused/1, why_follows_the_session/1,
          cluster_from_a_file/1, tls_cluster/1, servers_and_clients/1, visible_circuits/1,
-         profile_records_nodes/1, help_teaches/1, no_cluster/1, paper_without_bench/1,
-         paper_knows_figures/1, down_leaves_nothing/1]).
+         profile_records_nodes/1, help_teaches/1, no_cluster/1, restart_beside_cuts/1,
+         heal_needs_each_node/1, down_leaves_nothing/1]).
 
 -define(GROUPS, "left=n01..n03;right=n02..n04").
 -define(NODES, ["n01", "n02", "n03", "n04"]).
@@ -46,8 +46,8 @@ all() ->
      directory_that_can_not_be, second_up_is_refused, why_follows_the_session,
      cluster_from_a_file, tls_cluster, servers_and_clients]
         ++ [visible_circuits || os:getenv("FULL") =/= false]
-        ++ [profile_records_nodes, help_teaches, no_cluster, paper_without_bench,
-            paper_knows_figures, down_leaves_nothing].
+        ++ [profile_records_nodes, help_teaches, no_cluster, restart_beside_cuts,
+            heal_needs_each_node, down_leaves_nothing].
 
 init_per_suite(Config) ->
     Dir = ?config(priv_dir, Config),
@@ -73,7 +73,7 @@ end_per_suite(Config) ->
 %% file, and to see that both outputs and exit codes are those of the emulator.
 by_file() ->
     [status_counts_connections, shell_needs_a_terminal, directory_that_can_not_be,
-     doctor_by_a_node, tls_cluster, paper_without_bench, paper_knows_figures, down_leaves_nothing].
+     doctor_by_a_node, tls_cluster, down_leaves_nothing].
 
 %% A node that has ended unasked is a failure of its own, told with its last words.
 init_per_testcase(Case, Config) ->
@@ -351,6 +351,22 @@ killed_node_comes_back(Config) ->
     ?assertEqual([{Node, true} || Node <- ?NODES], running(Config)),
     ?assertNotEqual(Pid, os_pid("n03", Config)).
 
+%% A node that nobody can reach, on purpose, is not waited for.
+restart_beside_cuts(Config) ->
+    [{0, _} = run(["cut", "n01", Gateway], Config) || Gateway <- ["n02", "n03"]],
+    await(fun() -> {0, "false\n"} =:= run(["eval", "n04", "maps:is_key('n01@127.0.0.1', maps:get("
+                                           "routes, weft:status()))"], Config)
+          end),
+    ?assertMatch(#{restarted := "n04@127.0.0.1"}, json(["restart", "n04"], Config)),
+    {0, _} = run(["heal"], Config),
+    await(fun() -> length(neighbours("n01", json(["status"], Config))) =:= 2 end).
+
+heal_needs_each_node(Config) ->
+    {0, "ok\n"} = run(["eval", "n02", "application:set_env(weft, faults, false)"], Config),
+    ?assertMatch({1, "weft: faults are off" ++ _}, run(["heal"], Config)),
+    {0, "ok\n"} = run(["eval", "n02", "application:set_env(weft, faults, true)"], Config),
+    ?assertEqual({0, "all cuts are healed\n"}, run(["heal"], Config)).
+
 %% A recorded id that now belongs to another process must not be signalled.
 foreign_process_is_left_alone(Config) ->
     File = in_cluster(["n02", "pid"], Config),
@@ -470,36 +486,6 @@ help_teaches(Config) ->
     ?assertEqual({0, Help}, run(["up", "--help"], Config)),
     ?assertMatch({match, _}, re:run(Help, "--groups GROUPS")),
     ?assertMatch({0, "weft " ++ _}, run(["--version"], Config)).
-
-%% --- figures of papers ------------------------------------------------------------------------
-
-%% The file alone, where nothing is beside it.
-paper_without_bench(Config) ->
-    Alone = filename:join(?config(priv_dir, Config), "alone/bin/weft"),
-    ok = filelib:ensure_dir(Alone),
-    {ok, _} = file:copy(?config(command, Config), Alone),
-    ok = file:change_mode(Alone, 8#755),
-    {1, Text} = run(["paper"], lists:keystore(command, 1, Config, {command, Alone})),
-    ?assertMatch({match, _}, re:run(Text, "weft_papers, which is not in .*alone/lib.*ERL_LIBS")).
-
-paper_knows_figures(Config) ->
-    {0, List} = run(["paper"], Config),
-    ?assertMatch({match, _}, re:run(List, "aco_7 +[0-9]+ min +SD Erlang 2017, Fig. 7")),
-    #{figures := Figures} = json(["paper"], Config),
-    ?assertMatch([#{minutes := Minutes, where := "SD Erlang 2017, Fig. 7: mean error of ACO"}]
-                   when Minutes > 0,
-                 [Figure || #{id := "aco_7"} = Figure <- Figures]),
-    {2, Unknown} = run(["paper", "aco_99"], Config),
-    ?assertMatch({match, _}, re:run(Unknown, "no figure aco_99; there are .*aco_7")),
-    os:getenv("FULL") =:= false orelse paper_measures(Config).
-
-%% Figures are those of weft_paper_SUITE.
-paper_measures(Config) ->
-    Dir = filename:join(?config(priv_dir, Config), "figures"),
-    {0, Output} = run(["paper", "aco_7", "--quick", "--repetitions", "1", "--minutes", "9",
-                        "--out", Dir], Config),
-    ?assertMatch({match, _}, re:run(Output, "1 colonies: [0-9.]+ % above the best known cost")),
-    ?assert(filelib:is_regular(filename:join(Dir, "paper.html"))).
 
 %% --- other clusters, the end ------------------------------------------------------------------
 

@@ -21,8 +21,10 @@ heal([], Options) ->
     weft_cli_cluster:with_cluster(
       Options,
       fun(Cluster) ->
-              ok = weft_local:heal(Cluster),
-              {ok, #{healed => all}, "all cuts are healed\n"}
+              case weft_local:heal(Cluster) of
+                  ok -> {ok, #{healed => all}, "all cuts are healed\n"};
+                  {error, Text} -> {failed, Text}
+              end
       end);
 heal(Names, _Options) when length(Names) =/= 2 ->
     {usage, "write: weft heal [A B]"};

@@ -52,7 +52,7 @@ listed(Lib, Options) ->
                           {match, [Id, Minutes, Where]} <- [re:run(Line, ?FIGURE, ?PARTS)]],
             {ok, #{figures => Figures}, [Output || not is_map_key(json, Options)]};
         {Status, _} ->
-            {failed, io_lib:format("weft_papers ended with status ~b", [Status])}
+            {failed, ended(Status)}
     end.
 
 measured(Lib, List, Options) ->
@@ -69,8 +69,12 @@ measured(Lib, List, Options) ->
                fun(Text) -> io:put_chars(Device, Text) end) of
         {0, _} -> {ok, #{page => unicode:characters_to_binary(Page)}, ""};
         {1, _} -> {failed, ["not all figures were measured; those that were are in ", Page]};
-        {_, _} -> {usage, "weft paper without a word tells which figures there are"}
+        {2, _} -> {usage, "weft paper without a word tells which figures there are"};
+        {Status, _} -> {failed, [ended(Status), "; what was measured before is in ", Dir]}
     end.
+
+%% Interrupted, for example, or killed as memory was short.
+ended(Status) -> io_lib:format("weft_papers ended with status ~b", [Status]).
 
 %% What it says is shown as it comes.
 papers(Lib, Words, Show) ->

@@ -175,13 +175,14 @@ own_topology(Own, _Topology) -> ["-weft", "topology", lists:flatten(io_lib:forma
 
 await(Cluster, Nodes, Progress) ->
     Deadline = now_ms() + ?BOOT_TIMEOUT_MS,
-    case await(Cluster, Nodes, Progress, Deadline) of
+    case await(Cluster, {Nodes, Nodes}, Progress, Deadline) of
         ok -> {ok, Cluster};
         Error -> give_up(Error, Cluster)
     end.
 
-await(Cluster, Nodes, Progress, Deadline) ->
-    State = state(Cluster, Nodes),
+%% Until each of Nodes runs and knows a way to each of Others that runs.
+await(Cluster, {Nodes, Others} = Wanted, Progress, Deadline) ->
+    State = state(Cluster, Nodes, [Other || Other <- Others, is_running(Cluster, Other)]),
     ok = Progress(State),
     Dead = [Node || Node <- Nodes, not is_running(Cluster, Node)],
     case {State, Dead} of
@@ -192,22 +193,21 @@ await(Cluster, Nodes, Progress, Deadline) ->
         _ ->
             case now_ms() > Deadline of
                 true -> {error, late(State, Cluster)};
-                false -> receive after ?POLL_MS -> await(Cluster, Nodes, Progress, Deadline) end
+                false -> receive after ?POLL_MS -> await(Cluster, Wanted, Progress, Deadline) end
             end
     end.
 
-state(#{carrier := stock}, Nodes) ->
+state(#{carrier := stock}, Nodes, _Others) ->
     Alive = [ok || {_, {ok, _}} <- weft_local_control:all(Nodes, {erlang, node, []})],
     #{of_nodes => length(Nodes), nodes => length(Alive), of_routes => 0, routes => 0};
-state(#{topology := Topology} = Cluster, Nodes) ->
+state(#{topology := Topology}, Nodes, Others) ->
     Statuses = [S || {_, {ok, S}} <- weft_local_control:all(Nodes, {weft, status, []})],
-    Running = running(Cluster),
-    Routed = [ok || #{node := Node, routes := Routes} <- Statuses, Dest <- Running -- [Node],
+    Routed = [ok || #{node := Node, routes := Routes} <- Statuses, Dest <- Others -- [Node],
                     is_map_key(Dest, Routes)],
     #{of_nodes => length(Nodes), nodes => length(Statuses), routes => length(Routed),
       of_routes => case Topology of
                        undefined -> 0;
-                       _ -> length(Nodes) * (length(Running) - 1)
+                       _ -> lists:sum([length(Others -- [Node]) || Node <- Nodes])
                    end}.
 
 died(Cluster, Member) ->
@@ -292,17 +292,24 @@ kill(Cluster, Node) ->
             {error, not_running}
     end.
 
-%% @doc Starts a node again, after stopping it if it runs, and waits until it is as it was.
+%% @doc Starts a node again, after stopping it if it runs, and waits until it is as it was: until it
+%% knows a way to those that knew one to it. Others may be cut off on purpose, or have left.
 -spec restart(cluster(), node()) -> ok | {error, iolist()}.
 restart(Cluster, Node) ->
+    Others = routed_to(Node, Cluster),
     _ = case process(Cluster, Node) of
             {ok, Process} -> stop(Cluster, Node, Process);
             error -> ok
         end,
     case start_node(Cluster, Node) of
-        ok -> await(Cluster, [Node], fun(_) -> ok end, now_ms() + ?BOOT_TIMEOUT_MS);
+        ok -> await(Cluster, {[Node], Others}, fun(_) -> ok end, now_ms() + ?BOOT_TIMEOUT_MS);
         Error -> Error
     end.
+
+routed_to(Node, Cluster) ->
+    Others = [Other || is_running(Cluster, Node), Other <- running(Cluster) -- [Node]],
+    [Other || {Other, {ok, #{routes := Routes}}}
+                  <- weft_local_control:all(Others, {weft, status, []}), is_map_key(Node, Routes)].
 
 %% --- links ------------------------------------------------------------------------------------
 
@@ -315,17 +322,21 @@ cut(Cluster, A, B) -> on_both(Cluster, cut, A, B).
 heal(Cluster, A, B) -> on_both(Cluster, heal, A, B).
 
 %% @doc Ends all cuts of all nodes that run.
--spec heal(cluster()) -> ok.
+-spec heal(cluster()) -> ok | {error, iolist()}.
 heal(Cluster) ->
-    _ = weft_local_control:all(running(Cluster), {weft_fault, heal, []}),
-    ok.
+    Results = weft_local_control:all(running(Cluster), {weft_fault, heal, []}),
+    done([Result || {_, Result} <- Results]).
 
 %% A node that is gone needs no fault.
 on_both(Cluster, Function, A, B) ->
-    Results = [weft_local_control:call(Node, {weft_fault, Function, [Peer]})
-               || {Node, Peer} <- [{A, B}, {B, A}], is_running(Cluster, Node)],
+    case [weft_local_control:call(Node, {weft_fault, Function, [Peer]})
+          || {Node, Peer} <- [{A, B}, {B, A}], is_running(Cluster, Node)] of
+        [] -> {error, "neither of the two nodes runs"};
+        Results -> done(Results)
+    end.
+
+done(Results) ->
     case [Error || Error <- Results, Error =/= {ok, ok}] of
-        [] when Results =:= [] -> {error, "neither of the two nodes runs"};
         [] -> ok;
         [{ok, {error, disabled}} | _] ->
             {error, "faults are off: start the cluster with --set faults=true"};

@@ -211,7 +211,8 @@ restart() ->
       arguments => [#{name => node}] ++ common(),
       help => "start a node again, stop it first if it runs",
       details =>
-          ["Returns when the node knows a way to every other node that runs."]}.
+          ["Returns when the node knows a way to each node that knew one to it before; so it does",
+           "not wait for nodes that are cut off, or have left."]}.
 
 eval() ->
     #{name => "eval", handler => {weft_cli_act, eval},
