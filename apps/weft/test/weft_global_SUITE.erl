@@ -19,7 +19,7 @@
          who_never_gives_up_is_served_when_links_flap/1, nodes_that_a_lock_names_are_connected/1,
          a_strong_scope_keeps_names_and_locks/1]).
 %% Run on the nodes.
--export([holder/0, locker/2, after_loss/1, count/3, storm/3, patient/3, transcript/2,
+-export([holder/0, locker/2, after_loss/1, overtaken/3, count/3, storm/3, patient/3, transcript/2,
          unknown_after/3, race/3, killed_while_it_waits/1]).
 -export([start_link/1, init/1, handle_call/3, handle_cast/2]).
 
@@ -226,8 +226,12 @@ a_strong_scope_keeps_names_and_locks(Config) ->
                                not is_reference(Name)]),
     true = call(B, erlang, exit, [Holder, kill]),
     {true, _} = call(C, ?MODULE, transcript, [weft_global, {lock, {r, c}, infinity}]),
-    %% One process has a lock of its own, another one shares that of a node that is lost.
     Names = [name(Node) || Node <- Nodes],
+    %% Who releases a lock takes it from nobody who has got it meanwhile.
+    Next = call(B, ?MODULE, holder, []),
+    ok = call(A, ?MODULE, overtaken, [{late, a}, Names, Next]),
+    ?assertEqual(Next, whereis_name(B, {weft_lock, late})),
+    %% One process has a lock of its own, another one shares that of a node that is lost.
     Own = call(A, ?MODULE, locker, [{own, a}, Names]),
     _ = call(B, ?MODULE, locker, [{shared, team}, Names]),
     Sharer = call(A, ?MODULE, locker, [{shared, team}, Names]),
@@ -269,6 +273,13 @@ locker(Id, Nodes) ->
 after_loss(Locker) ->
     Locker ! {again, self()},
     receive {again, HasIt} -> HasIt after 50000 -> never_told end.
+
+%% @doc Has a lock until another process has its name, and releases it then.
+overtaken({Resource, _} = Id, Nodes, Next) ->
+    true = weft_global:set_lock(Id, Nodes),
+    yes = weft_global:re_register_name({weft_lock, Resource}, Next),
+    true = weft_global:del_lock(Id, Nodes),
+    ok.
 
 value(Counter) ->
     Counter ! {get, self()},

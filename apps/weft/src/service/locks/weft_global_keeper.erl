@@ -17,6 +17,8 @@
 -record(keeper, {via :: weft_names:via(),
                  %% The processes that it is kept for, by monitor.
                  pids :: #{reference() => pid()},
+                 %% By which it has the name, if it is not another one that has it.
+                 token = none :: none | pos_integer(),
                  %% The keeper on another node that has the name, if it is not this one.
                  first = none :: none | {pid(), reference()}}).
 
@@ -58,12 +60,13 @@ release(Keeper) ->
     ok.
 
 %% @private
-init({Pid, Via, Requester}) ->
+init({Pid, {Scope, Name} = Via, Requester}) ->
     process_flag(trap_exit, true),
     Keeper = #keeper{via = Via, pids = #{monitor(process, Pid) => Pid}},
-    case weft_names:register(Via, self(), Requester) of
-        ok ->
-            {ok, Keeper};
+    Handle = weft_names_strong:handle(Scope),
+    case weft_names_strong:acquire(Handle, Name, self(), #{meta => Requester}) of
+        {ok, Token} ->
+            {ok, Keeper#keeper{token = Token}};
         {error, {taken, Other}} ->
             case weft_names:lookup(Via) of
                 {ok, Other, Requester} when node(Other) =:= node() ->
@@ -128,8 +131,12 @@ left(Monitor, #keeper{pids = Pids} = Keeper) ->
     _ = map_size(Left) =:= 0 andalso given_up(Keeper),
     Keeper#keeper{pids = Left}.
 
-given_up(#keeper{via = Via, first = none}) -> weft_names:unregister(Via);
-given_up(#keeper{first = {First, Monitor}}) -> demonitor(Monitor, [flush]), release(First).
+%% By the token: if the lease has ended, another keeper may have the name by now.
+given_up(#keeper{via = {Scope, Name}, token = Token, first = none}) ->
+    weft_names_strong:release(weft_names_strong:handle(Scope), Name, {self(), Token});
+given_up(#keeper{first = {First, Monitor}}) ->
+    demonitor(Monitor, [flush]),
+    release(First).
 
 goes_on(#keeper{pids = Pids} = Keeper) when map_size(Pids) =:= 0 -> {stop, normal, Keeper};
 goes_on(Keeper) -> {noreply, Keeper}.
