@@ -33,17 +33,34 @@ prop_ranges() ->
                     andalso [] =:= [N || {_, N} <- Ranges, {M, _} <- Ranges, M =:= N + 1]
             end).
 
-of_too_many_gaps_the_lowest_is_closed_test() ->
-    Delivered = add_all([1, 3, 5, 7], new(#{ranges_max => 3})),
-    ?assertEqual([false, true, true], [is_new(N, Delivered) || N <- [2, 4, 6]]).
+of_too_many_gaps_the_lowest_is_closed_and_told_test() ->
+    Delivered0 = add_all([1, 4, 6, 8, 10], new(#{ranges_max => 3})),
+    ?assertEqual([false, false, false, true, true],
+                 [is_new(N, Delivered0) || N <- [2, 3, 5, 7, 9]]),
+    {[{?ORIGIN, 3}], Delivered1} = weft_delivered:give_up(1, Delivered0),
+    %% Once.
+    ?assertMatch({[], _}, weft_delivered:give_up(2, Delivered1)).
 
 an_old_gap_is_told_and_closed_and_what_lies_before_our_time_is_not_test() ->
     First = weft_delivered:add({?ORIGIN, 5}, 0, new(#{})),
     Delivered0 = weft_delivered:add({?ORIGIN, 8}, 100, First),
     ?assertMatch({[], _}, weft_delivered:give_up(1099, Delivered0)),
-    {[{?ORIGIN, [{6, 7}]}], Delivered1} = weft_delivered:give_up(1100, Delivered0),
+    {[{?ORIGIN, 2}], Delivered1} = weft_delivered:give_up(1100, Delivered0),
     ?assertEqual([true, false, false], [is_new(N, Delivered1) || N <- [4, 6, 7]]),
     ?assertMatch({[], _}, weft_delivered:give_up(2200, Delivered1)).
+
+%% What is lacking there may be on its way: above, and below the first one heard.
+a_new_gap_is_not_closed_with_an_old_one_test() ->
+    Old = add_all([5, 8], new(#{})),
+    New = add_all([11, 3], 999, Old),
+    {[{?ORIGIN, 2}], Delivered} = weft_delivered:give_up(1000, New),
+    ?assertEqual([false, false, true, true, true],
+                 [is_new(N, Delivered) || N <- [6, 7, 4, 9, 10]]),
+    %% They are told in their turn, and only what has not come by then.
+    Filled = add_all([9], 1500, Delivered),
+    ?assertMatch({[], _}, weft_delivered:give_up(1999, Filled)),
+    {[{?ORIGIN, 2}], Closed} = weft_delivered:give_up(2000, Filled),
+    ?assertMatch({[], _}, weft_delivered:give_up(9000, Closed)).
 
 a_gap_that_was_filled_is_not_told_test() ->
     Filled = add_all([5, 8, 6, 7], new(#{})),
@@ -51,6 +68,11 @@ a_gap_that_was_filled_is_not_told_test() ->
 
 a_silent_origin_is_forgotten_test() ->
     {[], Delivered} = weft_delivered:give_up(10000, add_all([1], new(#{forget_ms => 10000}))),
+    ?assert(is_new(1, Delivered)).
+
+a_silent_origin_is_forgotten_after_its_gaps_were_told_test() ->
+    {[], Delivered0} = weft_delivered:give_up(999, add_all([1, 3], new(#{forget_ms => 500}))),
+    {[{?ORIGIN, 1}], Delivered} = weft_delivered:give_up(1000, Delivered0),
     ?assert(is_new(1, Delivered)).
 
 of_too_many_origins_the_one_silent_for_longest_is_forgotten_test() ->
@@ -63,7 +85,10 @@ new(Options) ->
     weft_delivered:new(maps:merge(#{give_up_ms => 1000, forget_ms => 600000}, Options)).
 
 add_all(Numbers, Delivered) ->
-    lists:foldl(fun(N, D) -> weft_delivered:add({?ORIGIN, N}, 0, D) end, Delivered, Numbers).
+    add_all(Numbers, 0, Delivered).
+
+add_all(Numbers, NowMs, Delivered) ->
+    lists:foldl(fun(N, D) -> weft_delivered:add({?ORIGIN, N}, NowMs, D) end, Delivered, Numbers).
 
 is_new(N, Delivered) ->
     weft_delivered:is_new({?ORIGIN, N}, Delivered).

@@ -95,8 +95,8 @@ handle_info({weft_notice, _, {deliver, {{From, _Incarnation}, _}, _Hops, Payload
     Sent = case From =:= node() of true -> 1; false -> 0 end,
     {noreply, arrived(From, Payload, count(#{sent => Sent, received => 1,
                                              received_bytes => byte_size(Payload)}, Inbox))};
-handle_info({weft_notice, _, {missed, From, Ranges}}, Inbox) ->
-    {noreply, missed(From, lists:sum([Last - First + 1 || {First, Last} <- Ranges]), Inbox)};
+handle_info({weft_notice, _, {missed, From, Count}}, Inbox) ->
+    {noreply, missed(From, Count, Inbox)};
 handle_info(look, Inbox) ->
     {noreply, look(Inbox#inbox{is_looking = false})};
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, #inbox{subscribers = Subscribers} = Inbox)

@@ -5,8 +5,9 @@
 %% Pure part of `weft_plumtree_core'. An origin is one start of a node; it numbers its messages 1,
 %% 2, 3 ... Numbers below the first one heard are open: such a message may still come, or may be
 %% from before this node started. A gap above it is a missed message. Once a gap is older than
-%% `give_up_ms' it is reported and closed, because no node keeps the message any more. An origin
-%% that was silent for `forget_ms' is forgotten.
+%% `give_up_ms', and before it is twice as old, it is closed, because no node keeps the message any
+%% more. If there are too many gaps, the lowest one is closed at once. How much was given up is
+%% reported. An origin that was silent for `forget_ms' and has no gap is forgotten.
 -module(weft_delivered).
 
 -export([new/1, is_new/2, add/3, give_up/2, in_ranges/2, to_ranges/1]).
@@ -16,9 +17,17 @@
 -type id() :: {origin(), Number :: pos_integer()}.
 -type range() :: {From :: pos_integer(), To :: pos_integer()}.
 
+-record(heard, {
+    %% Disjoint, they do not touch, and the highest is first.
+    ranges = [] :: [range()],
+    last_ms :: integer(),
+    %% The gaps within the range are there since then, or longer.
+    gaps = none :: none | {SinceMs :: integer(), range()},
+    %% So many messages are given up, and not reported yet.
+    lost = 0 :: non_neg_integer()}).
+
 -record(delivered, {
-    %% Ranges are disjoint, do not touch, and the highest is first.
-    origins = #{} :: #{origin() => {[range()], LastMs :: integer(), GapMs :: integer() | none}},
+    origins = #{} :: #{origin() => #heard{}},
     ranges_max :: pos_integer(),
     origins_max :: pos_integer(),
     give_up_ms :: pos_integer(),
@@ -27,34 +36,29 @@
 -opaque delivered() :: #delivered{}.
 
 %% @doc Nothing delivered yet. Options: `give_up_ms', `forget_ms' (longer than any node keeps a
-%% message), `ranges_max' (64) for an origin, and `origins_max' (20000): beyond it the one that was
+%% message), `ranges_max' (256) for an origin, and `origins_max' (20000): beyond it the one that was
 %% silent for longest is forgotten.
 -spec new(#{give_up_ms := pos_integer(), forget_ms := pos_integer(), atom() => term()}) ->
           delivered().
 new(#{give_up_ms := GiveUpMs, forget_ms := ForgetMs} = Options) ->
-    #delivered{ranges_max = maps:get(ranges_max, Options, 64), give_up_ms = GiveUpMs,
+    #delivered{ranges_max = maps:get(ranges_max, Options, 256), give_up_ms = GiveUpMs,
                origins_max = maps:get(origins_max, Options, 20000), forget_ms = ForgetMs}.
 
 %% @doc Whether the message was not delivered yet.
 -spec is_new(id(), delivered()) -> boolean().
 is_new({Origin, Number}, #delivered{origins = Origins}) ->
     case Origins of
-        #{Origin := {Ranges, _, _}} -> not in_ranges(Number, Ranges);
+        #{Origin := #heard{ranges = Ranges}} -> not in_ranges(Number, Ranges);
         #{} -> true
     end.
 
 %% @doc The message is delivered now.
 -spec add(id(), NowMs :: integer(), delivered()) -> delivered().
 add({Origin, Number}, NowMs, #delivered{origins = Origins0, ranges_max = Max} = Delivered) ->
-    {Ranges0, _, GapMs} = maps:get(Origin, Origins0, {[], NowMs, none}),
-    Ranges = bound(Max, insert(Number, Ranges0)),
-    Entry = {Ranges, NowMs, case Ranges of
-                                [_] -> none;
-                                _ when GapMs =:= none -> NowMs;
-                                _ -> GapMs
-                            end},
+    #heard{ranges = Ranges0} = Heard0 = maps:get(Origin, Origins0, #heard{last_ms = NowMs}),
+    Heard = bound(Max, Heard0#heard{ranges = insert(Number, Ranges0), last_ms = NowMs}),
     Delivered#delivered{origins = bound_origins(Delivered#delivered.origins_max,
-                                                Origins0#{Origin => Entry})}.
+                                                Origins0#{Origin => with_gaps(NowMs, Heard)})}.
 
 insert(N, [{From, To} | Rest]) when N =:= To + 1 -> [{From, N} | Rest];
 insert(N, [{_, To} | _] = Ranges) when N > To -> [{N, N} | Ranges];
@@ -67,34 +71,53 @@ join({From, To}, [{Lower, Below} | Rest]) when Below =:= From - 1 -> [{Lower, To
 join(Range, Rest) -> [Range | Rest].
 
 %% Too many gaps: the lowest one counts as delivered.
-bound(Max, Ranges) when length(Ranges) =< Max -> Ranges;
-bound(Max, Ranges) ->
-    {High, [{_, To}, {From, _}]} = lists:split(Max - 1, Ranges),
-    High ++ [{From, To}].
+bound(Max, #heard{ranges = Ranges} = Heard) when length(Ranges) =< Max -> Heard;
+bound(Max, #heard{ranges = Ranges, lost = Lost} = Heard) ->
+    {High, Lowest} = lists:split(Max - 1, Ranges),
+    Heard#heard{ranges = High ++ [span(Lowest)], lost = Lost + lacking(Lowest)}.
+
+%% Which gaps there are now, unless older ones are known.
+with_gaps(_NowMs, #heard{ranges = [_]} = Heard) -> Heard#heard{gaps = none};
+with_gaps(NowMs, #heard{ranges = Ranges, gaps = none} = Heard) ->
+    Heard#heard{gaps = {NowMs, span(Ranges)}};
+with_gaps(_NowMs, Heard) -> Heard.
+
+span([{_, To} | _] = Ranges) ->
+    {From, _} = lists:last(Ranges),
+    {From, To}.
+
+%% How many numbers are in the gaps between the ranges.
+lacking([{From, _}, {_, To} = Lower | Rest]) -> From - To - 1 + lacking([Lower | Rest]);
+lacking([_Lowest]) -> 0.
 
 bound_origins(Max, Origins) when map_size(Origins) =< Max -> Origins;
 bound_origins(_Max, Origins) ->
     {_, Oldest} = lists:min([{LastMs, Origin}
-                             || {Origin, {_, LastMs, _}} <- maps:to_list(Origins)]),
+                             || {Origin, #heard{last_ms = LastMs}} <- maps:to_list(Origins)]),
     maps:remove(Oldest, Origins).
 
-%% @doc Closes old gaps and forgets silent origins. The result names the numbers given up.
--spec give_up(NowMs :: integer(), delivered()) -> {[{origin(), [range()]}], delivered()}.
+%% @doc Closes old gaps and forgets silent origins. The result says of which origins messages were
+%% given up since the last call, and how many.
+-spec give_up(NowMs :: integer(), delivered()) ->
+          {[{origin(), Lost :: pos_integer()}], delivered()}.
 give_up(NowMs, #delivered{origins = Origins, give_up_ms = GiveUpMs, forget_ms = ForgetMs} = D) ->
-    Kept = maps:filter(fun(_, {_, LastMs, _}) -> NowMs - LastMs < ForgetMs end, Origins),
-    Old = [{Origin, Ranges} || {Origin, {Ranges, _, GapMs}} <- lists:sort(maps:to_list(Kept)),
-                               GapMs =/= none, NowMs - GapMs >= GiveUpMs],
-    Closed = lists:foldl(fun({Origin, Ranges}, Acc) -> close(Origin, Ranges, Acc) end, Kept, Old),
-    {[{Origin, gaps(Ranges)} || {Origin, Ranges} <- Old], D#delivered{origins = Closed}}.
+    Closed = maps:map(fun(_, Heard) -> close(NowMs, NowMs - GiveUpMs, Heard) end, Origins),
+    Kept = maps:filter(fun(_, #heard{last_ms = LastMs, gaps = Gaps}) ->
+                           Gaps =/= none orelse NowMs - LastMs < ForgetMs
+                       end, Closed),
+    {[{Origin, Lost} || {Origin, #heard{lost = Lost}} <- lists:sort(maps:to_list(Closed)),
+                        Lost > 0],
+     D#delivered{origins = maps:map(fun(_, Heard) -> Heard#heard{lost = 0} end, Kept)}}.
 
-close(Origin, Ranges, Origins) ->
-    #{Origin := {_, LastMs, _}} = Origins,
-    {From, _} = lists:last(Ranges),
-    {_, To} = hd(Ranges),
-    Origins#{Origin := {[{From, To}], LastMs, none}}.
-
-gaps([{From, _}, {_, To} = Lower | Rest]) -> [{To + 1, From - 1} | gaps([Lower | Rest])];
-gaps([_Lowest]) -> [].
+%% Gaps that came above or below meanwhile are newer.
+close(NowMs, OldMs, #heard{gaps = {SinceMs, {Low, High}}} = Heard) when SinceMs =< OldMs ->
+    #heard{ranges = Ranges, lost = Lost} = Heard,
+    {Above, Others} = lists:splitwith(fun({From, _}) -> From > High end, Ranges),
+    {Within, Below} = lists:splitwith(fun({_, To}) -> To >= Low end, Others),
+    with_gaps(NowMs, Heard#heard{ranges = Above ++ [span(Within) | Below], gaps = none,
+                                 lost = Lost + lacking(Within)});
+close(_NowMs, _OldMs, Heard) ->
+    Heard.
 
 %% @doc Whether a number is in one of the ranges.
 -spec in_ranges(pos_integer(), [range()]) -> boolean().

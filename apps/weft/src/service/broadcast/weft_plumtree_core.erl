@@ -24,7 +24,7 @@
 %% the last `trees_max' senders: fewer hops when many send).
 %%
 %% Commands: `{broadcast, Payload}', a binary, answered `{ok, Id}'; `info', answered with `info()'.
-%% Notices: `{deliver, Id, Hops, Payload}', on the sender too; `{missed, Root, Ranges}' when
+%% Notices: `{deliver, Id, Hops, Payload}', on the sender too; `{missed, Root, Count}' when
 %% messages were lost.
 %% Not here: order among messages; who the members are.
 -module(weft_plumtree_core).
@@ -381,7 +381,7 @@ send_unless_empty(Node, What, List, State) -> send(Node, {What, List}, State).
 
 tidy(NowMs, #state{cache = Cache, delivered = Delivered0} = State) ->
     {Missed, Delivered} = weft_delivered:give_up(NowMs, Delivered0),
-    lists:foldl(fun({{Root, _}, Ranges}, S) -> emit({notice, {missed, Root, Ranges}}, S) end,
+    lists:foldl(fun({{Root, _}, Lost}, S) -> emit({notice, {missed, Root, Lost}}, S) end,
                 State#state{cache = weft_message_cache:expire(NowMs, Cache), delivered = Delivered},
                 Missed).
 
