@@ -8,48 +8,94 @@
 -define(NAME, {singleton_tests, only}).
 %% Not in the time of a test.
 -define(RETRY_MS, 3600000).
+-define(SHORT_MS, 100).
 -define(QUIET_MS, 200).
 
 %% As after the crash of its node, while its lease goes on.
 a_holder_that_can_not_be_reached_is_not_asked_for_again_and_again_test() ->
-    competing(pid_of_another_node(), fun() ->
+    competing(pid_of_another_node(), fun(_Pid) ->
         ?assertEqual(not_asked, asked(?QUIET_MS))
     end).
 
 the_name_is_asked_for_at_once_when_its_holder_ends_test() ->
-    Holder = spawn(fun() -> receive stop -> ok end end),
-    competing(Holder, fun() ->
+    Holder = holder(),
+    competing(Holder, fun(_Pid) ->
         ?assertEqual(not_asked, asked(0)),
         Holder ! stop,
         ?assertEqual(asked, asked(5000))
     end).
 
-%% Runs the function when the competitor has heard that Holder has the name.
-competing(Holder, Fun) ->
+%% Its node has still to give the name back.
+a_holder_that_has_ended_is_not_asked_for_again_and_again_test() ->
+    Holder = holder(),
+    ended(Holder),
+    competing(Holder, fun(_Pid) ->
+        ?assertEqual(not_asked, asked(?QUIET_MS))
+    end).
+
+%% However often it has asked meanwhile because a holder ended.
+who_waits_asks_once_in_each_time_test() ->
+    Holders = [holder() || _ <- lists:seq(1, 20)],
+    competing(Holders, ?SHORT_MS, fun(Pid) ->
+        [begin
+             ended(Holder),
+             ?assertEqual(asked, asked(5000)),
+             until_waiting(Pid)
+         end || Holder <- lists:droplast(Holders)],
+        _ = questions(0),
+        {Us, Questions} = timer:tc(fun() ->
+            %% pacing: how often it asks in this time
+            receive after 5 * ?SHORT_MS -> questions(0) end
+        end),
+        %% A pause is half of the time at least.
+        ?assert(Questions =< 1 + Us div (500 * ?SHORT_MS))
+    end).
+
+holder() -> spawn(fun() -> receive stop -> ok end end).
+
+competing(Holder, Fun) -> competing([Holder], ?RETRY_MS, Fun).
+
+%% Runs the function when the competitor has heard that a process has the name: the first one that
+%% lives, or else the last one.
+competing(Holders, RetryMs, Fun) ->
     Test = self(),
-    Replicas = spawn_link(fun() -> taken(Holder, Test) end),
+    Replicas = spawn_link(fun() -> taken(Holders, Test) end),
     true = register(weft_names_strong:handle(element(1, ?NAME)), Replicas),
     {ok, Pid} = weft_singleton:start_link(?NAME, {erlang, error, [is_not_to_run]},
-                                          #{retry_ms => ?RETRY_MS}),
+                                          #{retry_ms => RetryMs}),
     try
         ?assertEqual(asked, asked(5000)),
-        ok = weft_test_nodes:until(fun() ->
-                                           map_get(state, weft_singleton:status(Pid)) =:= waiting
-                                   end),
-        Fun()
+        until_waiting(Pid),
+        Fun(Pid)
     after
         [ended(One) || One <- [Pid, Replicas]]
     end.
 
-taken(Holder, Test) ->
+taken([First | Others] = Holders, Test) ->
     receive
         {'$gen_call', From, {command, Register}} when element(1, Register) =:= register ->
+            Left = case Others =:= [] orelse is_process_alive(First) of
+                       true -> Holders;
+                       false -> Others
+                   end,
             Test ! asked,
-            gen_server:reply(From, {error, {taken, Holder}}),
-            taken(Holder, Test)
+            gen_server:reply(From, {error, {taken, hd(Left)}}),
+            taken(Left, Test)
     end.
 
+until_waiting(Pid) ->
+    ok = weft_test_nodes:until(fun() ->
+                                       map_get(state, weft_singleton:status(Pid)) =:= waiting
+                               end).
+
 asked(Ms) -> receive asked -> asked after Ms -> not_asked end.
+
+%% How often it has asked.
+questions(Count) ->
+    case asked(0) of
+        asked -> questions(Count + 1);
+        not_asked -> Count
+    end.
 
 ended(Pid) ->
     true = unlink(Pid),

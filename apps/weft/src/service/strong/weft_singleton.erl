@@ -42,7 +42,9 @@
     token = none :: none | pos_integer(),
     %% The process that asks for the name on behalf of this one, and the monitor of the holder.
     helper = none :: none | {Monitor :: reference(), Question :: reference()},
-    holder = none :: none | reference()}).
+    holder = none :: none | reference(),
+    %% While it waits: when it asks again.
+    timer = none :: none | reference()}).
 
 %% @doc Starts the competitor of this node. The scope must be a strong one.
 -spec start_link(name(), {module(), atom(), [term()]}, options()) -> gen_server:start_ret().
@@ -90,16 +92,18 @@ handle_info({asked, Ref, Answer}, #singleton{helper = {_, Ref}} = Singleton) ->
     answered(Answer, Singleton#singleton{helper = none});
 handle_info({'DOWN', Ref, process, _, _Crash}, #singleton{helper = {Ref, _}} = Singleton) ->
     {noreply, wait(Singleton#singleton{helper = none})};
-%% The replicas have the name until the lease ends; who is asked meanwhile says `taken' again.
-handle_info({'DOWN', Ref, process, _, noconnection}, #singleton{holder = Ref} = Singleton) ->
+%% The replicas have the name until the lease ends, or until the holder's node gives it back; who is
+%% asked meanwhile says `taken' again.
+handle_info({'DOWN', Ref, process, _, Reason}, #singleton{holder = Ref} = Singleton)
+  when Reason =:= noconnection; Reason =:= noproc ->
     {noreply, Singleton#singleton{holder = none}};
 handle_info({'DOWN', Ref, process, _, _Reason}, #singleton{holder = Ref} = Singleton) ->
     {noreply, ask(Singleton#singleton{holder = none})};
 handle_info({'DOWN', _Former, process, _, _Reason}, Singleton) ->
     {noreply, Singleton};
-handle_info(retry, #singleton{state = waiting} = Singleton) ->
+handle_info({timeout, Timer, retry}, #singleton{timer = Timer} = Singleton) ->
     {noreply, ask(Singleton)};
-handle_info(retry, Singleton) ->
+handle_info({timeout, _Former, retry}, Singleton) ->
     {noreply, Singleton};
 %% The lease was lost before the name was handed over to the child.
 handle_info({weft_names_lost, _Scope, _Name, Token}, #singleton{token = Token} = Singleton) ->
@@ -136,7 +140,8 @@ terminate(_Reason, #singleton{child = Child, options = Options}) ->
 %% --- competing --------------------------------------------------------------------------------
 
 %% A helper asks, so that this process can be stopped meanwhile.
-ask(#singleton{helper = none, handle = Handle, name = {_, Name}} = Singleton) ->
+ask(#singleton{helper = none, handle = Handle, name = {_, Name}, timer = Timer} = Singleton) ->
+    _ = is_reference(Timer) andalso erlang:cancel_timer(Timer),
     Self = self(),
     Question = make_ref(),
     {_, Monitor} = spawn_monitor(fun() ->
@@ -144,7 +149,7 @@ ask(#singleton{helper = none, handle = Handle, name = {_, Name}} = Singleton) ->
                                                                  timeout_ms => ?ASK_MS}),
         Self ! {asked, Question, Answer}
     end),
-    Singleton#singleton{state = asking, helper = {Monitor, Question}};
+    Singleton#singleton{state = asking, helper = {Monitor, Question}, timer = none};
 ask(Singleton) ->
     Singleton.
 
@@ -157,8 +162,8 @@ answered({error, _}, Singleton) ->
 
 wait(#singleton{options = Options} = Singleton) ->
     RetryMs = maps:get(retry_ms, Options, ?RETRY_MS),
-    _ = erlang:send_after(RetryMs div 2 + rand:uniform(RetryMs), self(), retry),
-    Singleton#singleton{state = waiting}.
+    Timer = erlang:start_timer(RetryMs div 2 + rand:uniform(RetryMs), self(), retry),
+    Singleton#singleton{state = waiting, timer = Timer}.
 
 watch(Holder, Singleton) ->
     (unwatched(Singleton))#singleton{holder = monitor(process, Holder)}.
