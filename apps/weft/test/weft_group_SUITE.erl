@@ -215,14 +215,15 @@ messages_and_processes_go_to_a_group(Config) ->
     ?assertEqual({error, unknown_group}, call(N1, weft_group, send, [none, listener, x])),
     %% Each group has names of its own, whatever it is called.
     Named = call(N1, erlang, spawn, [timer, sleep, [infinity]]),
-    Groups = [{named, 1}, {named, 2}, "named", named],
+    Long = list_to_atom(lists:duplicate(240, $n)),
+    Groups = [{named, 1}, {named, 2}, "named", named, Long],
     Scopes = [begin
                   {ok, _} = call(N1, weft_group, create, [Group, names([n1, n3])]),
                   {ok, Scope} = call(N1, weft_group, scope, [Group]),
                   ok = call(N1, weft_names, register, [{Scope, Group}, Named]),
                   Scope
               end || Group <- Groups],
-    ?assertEqual(4, length(lists:usort(Scopes))),
+    ?assertEqual(length(Groups), length(lists:usort(Scopes))),
     [weft_test_nodes:until(fun() -> {ok, Scope} =:= call(N3, weft_group, scope, [Group])
                                         andalso [Group] =:= call(N3, weft_names, names, [Scope])
                            end) || {Group, Scope} <- lists:zip(Groups, Scopes)],

@@ -96,6 +96,4 @@ stop(Group) ->
 
 %% A scope is named by an atom, a group by any term.
 scope_name(Group) when is_atom(Group) -> Group;
-scope_name(Group) ->
-    Hash = erlang:md5(unicode:characters_to_binary(io_lib:format("~tw", [Group]))),
-    binary_to_atom(<<"group_", (string:lowercase(binary:encode_hex(Hash)))/binary>>).
+scope_name(Group) -> list_to_atom("group_" ++ weft_names_sup:hash(Group)).
