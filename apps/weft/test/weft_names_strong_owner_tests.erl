@@ -78,7 +78,18 @@ answers_to_an_earlier_incarnation_are_nothing_test() ->
     {_, Effects} = answer({values, 7, [{1, {p, 9, meta}}]}, C1, 1),
     ?assertEqual([{reply, caller, {ok, p, 9, meta}}],
                  [Effect || {reply, _, _} = Effect <- Effects]),
-    ?assert(lists:member({view, {name, x}, {cached, p, 9, meta, 8001}}, Effects)).
+    ?assert(lists:member({view, {name, x}, {cached, p, 9, meta, 8000}}, Effects)).
+
+%% The name may have been given up since the leader was asked.
+what_was_read_is_kept_from_when_it_was_asked_test() ->
+    {C1, _} = command({whereis, x, 20000}, caller, ?CLIENT:new(), 1000),
+    Views = fun(NowMs) ->
+                {C2, Effects} = answer({values, 7, [{1, {p, 9, meta}}]}, C1, NowMs),
+                ?assert(lists:member({reply, caller, {ok, p, 9, meta}}, Effects)),
+                {[View || {view, _, _} = View <- Effects], maps:get(cached, ?CLIENT:info(C2))}
+            end,
+    ?assertEqual({[{view, {name, x}, {cached, p, 9, meta, 9000}}], 1}, Views(8999)),
+    ?assertEqual({[], 0}, Views(9000)).
 
 what_the_replicas_have_too_much_is_removed_test() ->
     {C1, _} = ?CLIENT:tick(owner(exit), env(4000)),

@@ -48,14 +48,18 @@ put_part(P, Part, #owner{parts = Parts} = Owner) ->
 -spec incarnation(#part{}, env()) -> {Incarnation :: non_neg_integer(), Count :: non_neg_integer()}.
 incarnation(#part{count = Count}, #{incarnation := Incarnation}) -> {Incarnation, Count}.
 
-%% @doc What the leader said about a name of another node is kept for a while.
--spec cached(Name :: term(), {Pid :: term(), Token :: pos_integer(), Meta :: term()}, #owner{},
-             env()) -> #owner{}.
-cached(Name, Value, #owner{cache = Cache, holdings = Holdings} = Owner,
+%% @doc What the leader said about a name of another node is kept for a while, which begins when it
+%% was asked: the answer may be late, and the name given up meanwhile.
+-spec cached(weft_names_strong_requests:request(),
+             {Pid :: term(), Token :: pos_integer(), Meta :: term()}, #owner{}, env()) -> #owner{}.
+cached(#{name := Name, first_ms := AskedMs}, Value,
+       #owner{cache = Cache, holdings = Holdings} = Owner,
        #{now_ms := NowMs, options := #{cache_ms := CacheMs}}) ->
+    UntilMs = AskedMs + CacheMs,
     case ?HOLDINGS:find(Name, Holdings) of
-        none -> cache(weft_names_strong_cache:put(Name, Value, NowMs + CacheMs, Cache), Owner);
-        _Own -> Owner
+        none when UntilMs > NowMs ->
+            cache(weft_names_strong_cache:put(Name, Value, UntilMs, Cache), Owner);
+        _OwnOrOver -> Owner
     end.
 
 -spec uncached(Name :: term(), #owner{}) -> #owner{}.

@@ -272,8 +272,8 @@ read(Id, Value, Owner, Env) ->
 
 value(Value, #{from := {removal, Ref}, name := Name}, Owner, Env) ->
     weft_names_strong_taking:read(Ref, Value, Name, uncached(Name, Owner), Env);
-value({Pid, Token, Meta} = Value, #{name := Name} = Request, Owner, Env) ->
-    reply(Request, {ok, Pid, Token, Meta}, cached(Name, Value, Owner, Env));
+value({Pid, Token, Meta} = Value, Request, Owner, Env) ->
+    reply(Request, {ok, Pid, Token, Meta}, cached(Request, Value, Owner, Env));
 value({names, Names}, Request, Owner, _Env) ->
     reply(Request, {ok, Names}, Owner);
 value(undefined, #{name := Name} = Request, Owner, _Env) ->
