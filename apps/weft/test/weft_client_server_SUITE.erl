@@ -11,6 +11,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([clients_that_lose_their_servers_lose_no_message/1,
          a_client_keeps_no_more_links_than_it_wants/1,
+         a_client_does_not_stay_with_a_server_that_has_left/1,
          a_wrong_role_or_no_server_stops_the_application_with_a_text/1]).
 
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
@@ -21,7 +22,8 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [a_client_keeps_no_more_links_than_it_wants, clients_that_lose_their_servers_lose_no_message,
+    [a_client_keeps_no_more_links_than_it_wants, a_client_does_not_stay_with_a_server_that_has_left,
+     clients_that_lose_their_servers_lose_no_message,
      a_wrong_role_or_no_server_stops_the_application_with_a_text].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -72,6 +74,17 @@ a_client_keeps_no_more_links_than_it_wants(Config) ->
                                        =:= lists:sort(Names) end),
     ?assertMatch(#{signals := []}, call(C, weft_resume_traffic, account, [])).
 
+%% The node of that server goes on, and takes part in links. The client was not told.
+a_client_does_not_stay_with_a_server_that_has_left(Config) ->
+    [Server | _] = servers(Config),
+    Left = start(s4, server(), Config),
+    until_connected(Left, Server),
+    ok = call(Left, weft, leave, [#{drain_ms => 200}]),
+    C = start(c4, (client(1))#{servers => [name(Left)]}, Config),
+    weft_test_nodes:until(fun() -> up(C) =:= [name(Left)] end),
+    ok = call(C, weft_discovery_poller, add, [name(Server)]),
+    weft_test_nodes:until(fun() -> up(C) =:= [name(Server)] end, 2 * ?SOON_MS).
+
 a_wrong_role_or_no_server_stops_the_application_with_a_text(Config) ->
     [Partial, Default] = [weft_test_nodes:start(Name, #{args => Args}, ?config(place, Config))
                           || {Name, Args} <- [{c8, ?PARTIAL}, {c9, []}]],
@@ -89,7 +102,7 @@ a_wrong_role_or_no_server_stops_the_application_with_a_text(Config) ->
 
 start(Name, Options, Config) ->
     Servers = [node_name(S) || S <- lists:sublist(?SERVERS, 2)],
-    Env = [{topology, {client_server, Options#{servers => Servers}}}, {faults, true},
+    Env = [{topology, {client_server, maps:merge(#{servers => Servers}, Options)}}, {faults, true},
            {keepalive_ms, 200}, {link_timeout_ms, 2000}],
     Node = weft_test_nodes:start(Name, #{config => Env, args => ?PARTIAL}, ?config(place, Config)),
     {ok, _} = call(Node, application, ensure_all_started, [weft]),

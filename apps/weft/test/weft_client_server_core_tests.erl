@@ -44,6 +44,54 @@ a_client_that_reaches_no_server_tries_all_of_them_test() ->
                         end, State0, lists:seq(1, 4)),
     ?assertEqual(?SERVERS, weft_client_server_core:neighbours(State)).
 
+%% It has left its cluster, for example, or has another topology, and its VM goes on.
+a_server_that_says_nothing_is_not_held_test() ->
+    {State0, Effects0} = client(1),
+    [Silent] = dialled(Effects0),
+    {State1, Effects1} = handle({neighbour_up, Silent}, State0),
+    ?assertEqual({[], []}, {dialled(Effects1), disconnected(Effects1)}),
+    [Timer] = silence(Effects1),
+    {State2, Effects2} = handle({timer, Timer}, State1),
+    [Other] = dialled(Effects2),
+    ?assertEqual(lists:sort([Silent, Other]), weft_client_server_core:neighbours(State2)),
+    {State3, Effects3} = up(Other, server, State2),
+    ?assertEqual([Silent], disconnected(Effects3)),
+    ?assertEqual([Other], weft_client_server_core:neighbours(State3)),
+    %% If it speaks first, it is that one which is kept.
+    {State4, Effects4} = handle(news(Silent, [{Silent, 1, server}]), State2),
+    ?assertEqual([Other], disconnected(Effects4)),
+    ?assertEqual([Silent], weft_client_server_core:neighbours(State4)).
+
+%% Others say that it is a server, as they have not heard that it has left.
+what_others_say_of_a_server_is_not_its_own_word_test() ->
+    {State0, _} = init(#{role => client, servers => ['s1@host'], links => 2}),
+    {State1, _} = up('s1@host', server, State0),
+    {State2, _} = handle(news('s1@host', [{'s9@host', 1, server}, {'s8@host', 1, server}]), State1),
+    [Silent] = weft_client_server_core:neighbours(State2) -- ['s1@host'],
+    {State3, Effects3} = handle({neighbour_up, Silent}, State2),
+    {_, Effects} = handle({timer, hd(silence(Effects3))}, State3),
+    ?assertEqual(['s8@host', 's9@host'] -- [Silent], dialled(Effects)).
+
+the_silence_of_an_earlier_link_means_nothing_test() ->
+    {State0, Effects0} = client(1),
+    [Server] = dialled(Effects0),
+    {State1, Effects1} = handle({neighbour_up, Server}, State0),
+    {State2, _} = handle({neighbour_down, Server, closed}, State1),
+    {State3, _} = handle({neighbour_up, Server}, State2),
+    ?assertEqual({State3, []}, handle({timer, hd(silence(Effects1))}, State3)),
+    {State, _} = up(Server, server, State3),
+    ?assertEqual({State, []}, handle({timer, hd(silence(Effects1))}, State)).
+
+a_dial_that_is_not_answered_is_one_that_failed_test() ->
+    {State0, Effects0} = client(1),
+    [Dial] = [Timer || {after_ms, _, {dial, _, _} = Timer} <- Effects0],
+    {State1, Effects1} = handle({timer, Dial}, State0),
+    [{dial_timeout, Silent, _} = Late] = [Timer || {after_ms, _, Timer} <- Effects1],
+    {State2, Effects2} = handle({timer, Late}, State1),
+    [Other] = dialled(Effects2) -- [Silent],
+    ?assertEqual(lists:sort([Silent, Other]), dialled(Effects2)),
+    ?assertEqual({State2, []}, handle({timer, Late}, State2)).
+
 a_client_takes_a_link_that_is_up_rather_than_dial_test() ->
     {State, Effects0} = client(1),
     [First] = dialled(Effects0),
@@ -111,8 +159,9 @@ leaving_gives_up_everything_and_dials_no_more_test() ->
 
 %% --- properties -------------------------------------------------------------------------------
 
-%% Whatever goes up, down or changes its role in whatever order: a client wants known servers only
-%% and no more links than configured once it has them; and as long as it has fewer, it is trying.
+%% Whatever goes up, down, is silent or changes its role in whatever order: a client wants known
+%% servers only and no more links than configured once it has them; and as long as it has fewer, it
+%% is trying.
 a_client_never_gives_up_and_never_wants_too_much_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_client(), [{numtests, 500}, {to_file, user}]))}.
 
@@ -122,10 +171,10 @@ prop_client() ->
                 {State0, _} = weft_client_server_core:init(
                                 ?SELF, #{role => client, servers => ['s1@host', 's2@host'],
                                          links => Target, seed => Seed, incarnation => 1}),
-                {State, Up, Kinds} = lists:foldl(fun model/2, {State0, [], #{}}, Events),
+                {State, Up, Kinds} = lists:foldl(fun model/2, {State0, #{}, #{}}, Events),
                 Wanted = weft_client_server_core:neighbours(State),
                 Servers = servers(Kinds),
-                Held = [Node || Node <- Wanted, lists:member(Node, Up)],
+                Held = [Node || Node <- Wanted, maps:get(Node, Up, silent) =:= heard],
                 ?WHENFAIL(io:format("wants ~p of ~p, up ~p~n", [Wanted, Servers, Up]),
                           Wanted -- Servers =:= []
                           andalso length(Held) =< Target
@@ -141,7 +190,7 @@ prop_server() ->
     ?FORALL(Events, list(event()),
             begin
                 {State0, _} = init(#{role => server, servers => ['s1@host', 's2@host']}),
-                {State, _, Kinds} = lists:foldl(fun model/2, {State0, [], #{}}, Events),
+                {State, _, Kinds} = lists:foldl(fun model/2, {State0, #{}, #{}}, Events),
                 weft_client_server_core:neighbours(State) =:= servers(Kinds)
             end).
 
@@ -152,16 +201,21 @@ servers(Kinds) ->
 
 event() ->
     Node = oneof(?SERVERS ++ ?CLIENTS),
-    oneof([{up, Node}, {down, Node},
-           {heard, Node, integer(1, 5), oneof([client, server, server, left])}]).
+    oneof([{up, Node}, {down, Node}, {late, Node},
+           {heard, oneof(?SERVERS), Node, integer(1, 5), oneof([client, server, server, left])}]).
 
 model({up, Node}, {State, Up, Kinds}) ->
-    {step({up, Node}, State), [Node | lists:delete(Node, Up)], Kinds};
+    {step({up, Node}, State), Up#{Node => silent}, Kinds};
 model({down, Node}, {State, Up, Kinds}) ->
-    {step({down, Node}, State), lists:delete(Node, Up), Kinds};
-model({heard, Node, Incarnation, Kind}, {State, Up, Kinds}) ->
+    {step({down, Node}, State), maps:remove(Node, Up), Kinds};
+%% The time to say something is over, for whichever link it is now.
+model({late, Node}, {State, Up, Kinds}) ->
+    {lists:foldl(fun(Link, S) -> step({timer, {silent, Node, Link}}, S) end, State,
+                 lists:seq(1, 50)), Up, Kinds};
+model({heard, From, Node, Incarnation, Kind}, {State, Up, Kinds}) ->
     Known = maps:get(Node, Kinds, {0, server}),
-    {step(news('s1@host', [{Node, Incarnation, Kind}]), State), Up,
+    {step(news(From, [{Node, Incarnation, Kind}]), State),
+     maps:map(fun(Peer, Said) -> case Peer of From -> heard; _ -> Said end end, Up),
      Kinds#{Node => case Known of
                         {Older, _} when Older < Incarnation -> {Incarnation, Kind};
                         {Incarnation, _} when Kind =:= left -> {Incarnation, left};
@@ -192,6 +246,8 @@ handle(Event, State) ->
     weft_client_server_core:handle(Event, 0, State).
 
 dialled(Effects) -> lists:usort([Node || {after_ms, _, {dial, Node, _}} <- Effects]).
+
+silence(Effects) -> [Timer || {after_ms, _, {silent, _, _} = Timer} <- Effects].
 
 disconnected(Effects) -> lists:usort([Node || {disconnect, Node} <- Effects]).
 

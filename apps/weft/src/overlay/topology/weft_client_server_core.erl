@@ -13,6 +13,10 @@
 %% reaches no server is trying them all, and a client that lost a server has another within the time
 %% of a dial.
 %%
+%% A link counts once its other end has said something on it, which each node with this topology
+%% does when the link comes up. A node that has left its cluster, or has another topology, does not:
+%% after `silent_ms' a further server is tried, as after a dial that was not answered.
+%%
 %% Further seeds (notice `{seeds, Nodes}') are taken for servers until gossip says otherwise.
 %% Commands and notices: see `weft_membership'; besides `{warning, {not_a_server, Node}}' for a node
 %% that is in `servers' and says that it is a client.
@@ -33,10 +37,14 @@
     links :: weft_wanted_links:links(),
     %% How many servers a client wants.
     target :: pos_integer(),
-    %% Wanted nodes without a link whose last attempt failed.
+    %% Wanted nodes that were tried in vain, and have said nothing since.
     failing = [] :: [weft_core:node_id()],
-    %% Nodes with a link, in the order in which the links came up.
+    %% Of a client. Nodes with a link that have said something on it, in the order of their first
+    %% words; and those with a link that have not, with the number of their link.
     held = [] :: [weft_core:node_id()],
+    silent = #{} :: #{weft_core:node_id() => pos_integer()},
+    next_link = 1 :: pos_integer(),
+    silent_ms :: pos_integer(),
     rand :: rand:state(),
     %% Effects of the present event.
     out = [] :: weft_core:effects()}).
@@ -44,7 +52,8 @@
 -define(VERSION, {client_server, 1}).
 
 %% @doc See `weft_core'. Options: `role', `servers' (a list, or `discovered' for none yet), `links'
-%% (1; of a client), and those of `weft_membership:new/3' and `weft_wanted_links:new/2'.
+%% (1; of a client), `silent_ms' (5000), and those of `weft_membership:new/3' and
+%% `weft_wanted_links:new/2'.
 -spec init(weft_core:node_id(), weft_core:options()) -> {#state{}, weft_core:effects()}.
 init(Self, #{role := Role} = Options) ->
     About = #{kind => Role, version => ?VERSION, salt => weft_membership},
@@ -53,6 +62,7 @@ init(Self, #{role := Role} = Options) ->
                           servers = ordsets:from_list(seeds(Options)),
                           links = weft_wanted_links:new(Self, Options),
                           target = maps:get(links, Options, 1),
+                          silent_ms = maps:get(silent_ms, Options, 5000),
                           rand = weft_core:seed(Self, ?MODULE, Options), out = Effects})).
 
 %% @doc See `weft_core'.
@@ -64,23 +74,44 @@ on({neighbour_up, Node} = Event, NowMs, State) ->
     gossip(Event, NowMs, balance(came_up(Node, State)));
 on({neighbour_down, Node, _Reason}, _NowMs, State) ->
     balance(went_down(Node, State));
-on({timer, {_Kind, _Node, _Token} = Timer}, _NowMs, #state{links = Links} = State) ->
-    links(weft_wanted_links:timer(Timer, Links), State);
+on({message, Node, {?VERSION, _}} = Event, NowMs, #state{silent = Silent} = State)
+  when is_map_key(Node, Silent) ->
+    balance(gossip(Event, NowMs, spoke(Node, State)));
+on({timer, {silent, Node, Link}}, _NowMs, #state{silent = Silent} = State) ->
+    case Silent of
+        #{Node := Link} -> balance(failed(Node, State));
+        #{} -> State
+    end;
+on({timer, {_Kind, Node, _Token} = Timer}, _NowMs, #state{links = Links} = State) ->
+    case {Timer, weft_wanted_links:timer(Timer, Links)} of
+        {{dial_timeout, _, _}, {_, [_ | _]} = Later} -> balance(links(Later, failed(Node, State)));
+        {_, Done} -> links(Done, State)
+    end;
 on({notice, {seeds, Seeds}}, _NowMs, State) ->
     balance(State#state{found = ordsets:from_list(Seeds)});
 on(Event, NowMs, State) ->
     gossip(Event, NowMs, State).
 
-came_up(Node, #state{links = Links, held = Held, failing = Failing} = State) ->
-    State#state{links = weft_wanted_links:up(Node, Links),
-                held = lists:delete(Node, Held) ++ [Node],
+came_up(Node, #state{role = server, links = Links} = State) ->
+    State#state{links = weft_wanted_links:up(Node, Links)};
+came_up(Node, #state{links = Links, held = Held, silent = Silent, next_link = Link,
+                     silent_ms = Ms} = State) ->
+    emit([{after_ms, Ms, {silent, Node, Link}}],
+         State#state{links = weft_wanted_links:up(Node, Links), held = lists:delete(Node, Held),
+                     silent = Silent#{Node => Link}, next_link = Link + 1}).
+
+spoke(Node, #state{held = Held, silent = Silent, failing = Failing} = State) ->
+    State#state{held = Held ++ [Node], silent = maps:remove(Node, Silent),
                 failing = lists:delete(Node, Failing)}.
 
-went_down(Node, #state{links = Links, held = Held, failing = Failing} = State) ->
-    IsWanted = lists:member(Node, wanted(State)),
+went_down(Node, #state{links = Links, held = Held, silent = Silent} = State) ->
     links(weft_wanted_links:down(Node, Links),
-          State#state{held = lists:delete(Node, Held),
-                      failing = [Node || IsWanted] ++ lists:delete(Node, Failing)}).
+          failed(Node, State#state{held = lists:delete(Node, Held),
+                                   silent = maps:remove(Node, Silent)})).
+
+failed(Node, #state{failing = Failing} = State) ->
+    IsWanted = lists:member(Node, wanted(State)),
+    State#state{failing = [Node || IsWanted] ++ lists:delete(Node, Failing)}.
 
 %% --- members --------------------------------------------------------------------------------
 
@@ -132,19 +163,19 @@ balance(#state{membership = Membership} = State) ->
 balance(Servers, #state{role = server} = State) ->
     want(Servers, give_up(wanted(State) -- Servers, State));
 balance(Servers, #state{role = client, target = Target} = State0) ->
-    #state{held = Up} = State = claim(Servers, give_up(wanted(State0) -- Servers, State0)),
-    Held = held(State),
+    State = claim(Servers, give_up(wanted(State0) -- Servers, State0)),
+    {Up, Held} = {up(State), held(State)},
     case Target - length(Held) of
         Lacking when Lacking > 0 ->
-            try_more(Lacking, Servers, give_up(Up -- Held, State));
+            try_more(Lacking, Servers, give_up(Up -- wanted(State), State));
         _Enough ->
             %% Also links that came up after they were given up.
             give_up(lists:usort(Up ++ wanted(State)) -- lists:sublist(Held, Target), State)
     end.
 
 %% A link that is up because a server dialled is better than one that has to be dialled.
-claim(Servers, #state{held = Up, target = Target} = State) ->
-    Unclaimed = [Node || Node <- Up -- wanted(State), lists:member(Node, Servers)],
+claim(Servers, #state{target = Target} = State) ->
+    Unclaimed = [Node || Node <- up(State) -- wanted(State), lists:member(Node, Servers)],
     want(lists:sublist(Unclaimed, max(0, Target - length(held(State)))), State).
 
 %% An attempt that has not failed yet may still succeed.
@@ -161,6 +192,10 @@ servers(#state{self = Self, servers = Configured, found = Found, membership = Me
 
 wanted(#state{links = Links}) ->
     weft_wanted_links:wanted(Links).
+
+%% The nodes that a client has a link to, those first on whose link it may count.
+up(#state{held = Held, silent = Silent}) ->
+    Held ++ maps:keys(Silent).
 
 %% The links of a client to servers it wants, the oldest first.
 held(#state{held = Held} = State) ->
