@@ -92,6 +92,28 @@ a_dial_that_is_not_answered_is_one_that_failed_test() ->
     ?assertEqual(lists:sort([Silent, Other]), dialled(Effects2)),
     ?assertEqual({State2, []}, handle({timer, Late}, State2)).
 
+%% Started again, it dials no clients.
+a_client_whose_only_server_has_left_goes_on_dialling_it_test() ->
+    {State0, _} = init(#{role => client, servers => ['s1@host', 'c1@host']}),
+    {State1, _} = up('s1@host', server, State0),
+    {State2, _} = handle(news('s1@host', [{'c1@host', 1, client}, {'s1@host', 1, left}]), State1),
+    {State3, Effects} = handle({neighbour_down, 's1@host', closed}, State2),
+    ?assertEqual(['s1@host'], dialled(Effects)),
+    {State4, _} = up('s1@host', left, State3),
+    {State, _} = handle(news('s1@host', [{'s1@host', 2, server}, {'s2@host', 1, server}]), State4),
+    {_, Left} = handle(news('s1@host', [{'s1@host', 2, left}]), State),
+    ?assertEqual({['s2@host'], ['s1@host']}, {dialled(Left), disconnected(Left)}).
+
+a_server_that_left_long_ago_is_tried_again_test() ->
+    {State0, _} = init(#{role => client, servers => ['s1@host', 's2@host'], links => 2,
+                         tombstone_ms => 1000}),
+    State1 = lists:foldl(fun(S, St) -> element(1, up(S, server, St)) end, State0,
+                         ['s1@host', 's2@host']),
+    {State2, Effects} = handle(news('s1@host', [{'s1@host', 1, left}]), State1),
+    ?assertEqual(['s1@host'], disconnected(Effects)),
+    {State, _} = weft_client_server_core:handle({timer, digest}, 1001, State2),
+    ?assertEqual(['s1@host', 's2@host'], weft_client_server_core:neighbours(State)).
+
 a_client_takes_a_link_that_is_up_rather_than_dial_test() ->
     {State, Effects0} = client(1),
     [First] = dialled(Effects0),
@@ -173,7 +195,7 @@ prop_client() ->
                                          links => Target, seed => Seed, incarnation => 1}),
                 {State, Up, Kinds} = lists:foldl(fun model/2, {State0, #{}, #{}}, Events),
                 Wanted = weft_client_server_core:neighbours(State),
-                Servers = servers(Kinds),
+                Servers = worth_trying(Kinds),
                 Held = [Node || Node <- Wanted, maps:get(Node, Up, silent) =:= heard],
                 ?WHENFAIL(io:format("wants ~p of ~p, up ~p~n", [Wanted, Servers, Up]),
                           Wanted -- Servers =:= []
@@ -193,6 +215,13 @@ prop_server() ->
                 {State, _, Kinds} = lists:foldl(fun model/2, {State0, #{}, #{}}, Events),
                 weft_client_server_core:neighbours(State) =:= servers(Kinds)
             end).
+
+worth_trying(Kinds) ->
+    case servers(Kinds) of
+        [] -> [Node || Node <- ['s1@host', 's2@host'],
+                       element(2, maps:get(Node, Kinds)) =:= left];
+        Servers -> Servers
+    end.
 
 %% What a node that was only configured is taken for, until it is heard of.
 servers(Kinds) ->

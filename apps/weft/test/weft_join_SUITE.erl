@@ -12,6 +12,7 @@
 -export([full_mesh/1, swim/1, client_server/1, peer_to_peer/1, visible_clients/1, own_topology/1,
          written_members_are_not_joined_or_left/1, what_cannot_be_joined_is_told/1,
          the_last_server_leaves_and_joins_again/1,
+         the_only_server_leaves_and_is_started_again/1,
          a_node_that_is_gone_is_forgotten_and_comes_back/1,
          a_topology_that_hangs_is_left/1, leave_and_join_do_not_mix/1,
          a_connection_that_begins_while_a_node_leaves_ends_too/1,
@@ -31,7 +32,7 @@ all() ->
                              the_last_server_leaves_and_joins_again],
                     os:getenv("FULL") =:= "1"]
         ++ [full_mesh, a_connection_that_begins_while_a_node_leaves_ends_too,
-            leave_and_join_do_not_mix, a_topology_that_hangs_is_left,
+            the_only_server_leaves_and_is_started_again, leave_and_join_do_not_mix, a_topology_that_hangs_is_left,
             a_node_that_is_gone_is_forgotten_and_comes_back].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -152,6 +153,19 @@ the_last_server_leaves_and_joins_again(Config) ->
     ?assertEqual([name(Server)], members(Server)),
     ?assertEqual(ok, call(Server, weft, join, [name(Client)])),
     ?assertEqual(ok, call(Other, weft, join, [name(Server)])),
+    until_members(Nodes).
+
+%% It has nobody to dial, and nobody calls weft:join.
+the_only_server_leaves_and_is_started_again(Config) ->
+    Options = #{servers => [node_name(j1)]},
+    [Server, Client] = Nodes = [start(Name, {client_server, Options#{role => Role}}, Config)
+                                || {Name, Role} <- [{j1, server}, {j2, client}]],
+    until_members(Nodes),
+    ?assertEqual(ok, call(Server, weft, leave, [#{drain_ms => 200}])),
+    until_members([Client]),
+    ?assertEqual([name(Server)], members(Server)),
+    ok = call(Server, application, stop, [weft]),
+    ok = call(Server, application, start, [weft]),
     until_members(Nodes).
 
 a_node_that_is_gone_is_forgotten_and_comes_back(Config) ->

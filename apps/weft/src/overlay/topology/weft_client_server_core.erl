@@ -17,7 +17,9 @@
 %% does when the link comes up. A node that has left its cluster, or has another topology, does not:
 %% after `silent_ms' a further server is tried, as after a dial that was not answered.
 %%
-%% Further seeds (notice `{seeds, Nodes}') are taken for servers until gossip says otherwise.
+%% Further seeds (notice `{seeds, Nodes}') are taken for servers until gossip says otherwise. A
+%% server that has left is not tried, unless all have left that a client knows: one may be started
+%% again, and it does not dial clients.
 %% Commands and notices: see `weft_membership'; besides `{warning, {not_a_server, Node}}' for a node
 %% that is in `servers' and says that it is a client.
 %% Not here: moving clients to a server that came back (they stay where they are), routes.
@@ -87,6 +89,9 @@ on({timer, {_Kind, Node, _Token} = Timer}, _NowMs, #state{links = Links} = State
         {{dial_timeout, _, _}, {_, [_ | _]} = Later} -> balance(links(Later, failed(Node, State)));
         {_, Done} -> links(Done, State)
     end;
+%% Servers that left may have been forgotten.
+on({timer, digest} = Event, NowMs, State) ->
+    balance(gossip(Event, NowMs, State));
 on({notice, {seeds, Seeds}}, _NowMs, State) ->
     balance(State#state{found = ordsets:from_list(Seeds)});
 on(Event, NowMs, State) ->
@@ -185,10 +190,15 @@ try_more(Lacking, Servers, #state{failing = Failing} = State0) ->
     {Chosen, State} = choose(Lacking - length(Hopeful), Servers -- Wanted, State0),
     want(Chosen, State).
 
-servers(#state{self = Self, servers = Configured, found = Found, membership = Membership}) ->
+%% A server knows one at least: itself.
+servers(#state{self = Self, servers = Configured, found = Found,
+               membership = Membership} = State) ->
     Known = weft_member_table:members(server, weft_membership:table(Membership)),
-    Unknown = weft_membership:strangers(ordsets:union(Configured, Found), Membership),
-    lists:delete(Self, ordsets:union(Known, Unknown)).
+    Told = ordsets:union(Configured, Found),
+    case ordsets:union(Known, weft_membership:strangers(Told, Membership)) of
+        [] -> [Node || Node <- Told, kind(Node, State) =:= left];
+        Servers -> lists:delete(Self, Servers)
+    end.
 
 wanted(#state{links = Links}) ->
     weft_wanted_links:wanted(Links).
