@@ -63,6 +63,42 @@ a_node_whose_members_all_failed_dials_its_seeds_again_test() ->
     {_, Failed} = handle({neighbour_down, ?B, connect_failed}, State),
     ?assertEqual([?B], dialled(Failed)).
 
+%% It was cut off from all, and its seed is gone for good.
+a_node_whose_members_all_failed_dials_one_of_them_besides_test() ->
+    State = all_failed([?B, ?C, ?D]),
+    {Tried, Effects} = handle({timer, reconnect}, State),
+    [Other] = dialled(Effects) -- [?B],
+    ?assert(lists:member(Other, [?C, ?D])),
+    {_, Failed} = handle({neighbour_down, Other, connect_failed}, Tried),
+    ?assertEqual([], dialled(Failed)),
+    {_, [_, _] = Both} = lists:foldl(fun(_, {S, Dialled}) -> another(S, Dialled) end, {State, []},
+                                     lists:seq(1, 20)),
+    ?assertEqual([?C, ?D], lists:sort(Both)).
+
+another(State0, Dialled) ->
+    {State1, Effects} = handle({timer, reconnect}, State0),
+    [Other] = dialled(Effects) -- [?B],
+    {State, _} = handle({neighbour_down, Other, connect_failed}, State1),
+    {State, [Other | lists:delete(Other, Dialled)]}.
+
+a_seed_that_has_left_is_not_dialled_test() ->
+    {Left, _} = handle(gossip(?B, {left, ?B, 1}), cluster([?B, ?C])),
+    {Parted, Lost} = handle({neighbour_down, ?B, closed}, Left),
+    ?assertEqual([], dialled(Lost)),
+    ?assertEqual([], dialled_by({timer, reconnect}, Parted)),
+    %% Nor if there is nobody else.
+    {Alone, _} = handle(gossip(?C, {left, ?C, 1}), Parted),
+    ?assertEqual([], dialled_by({timer, reconnect}, Alone)).
+
+a_seed_that_was_found_and_has_left_is_not_dialled_test() ->
+    {Left, _} = handle(gossip(?B, {left, ?C, 1}), cluster([?B, ?C])),
+    {Parted, _} = handle({neighbour_down, ?C, closed}, Left),
+    ?assertEqual([?D], dialled_by({notice, {seeds, [?C, ?D]}}, Parted)).
+
+dialled_by(Event, State) ->
+    {_, Effects} = handle(Event, State),
+    dialled(Effects).
+
 a_lost_link_is_evidence_but_a_failed_dial_is_none_test() ->
     {Lost, _} = handle({neighbour_down, ?D, closed}, cluster([?B, ?C, ?D])),
     ?assertEqual([?D], asked_for(Lost)),
@@ -99,6 +135,12 @@ cluster(Nodes, Seed) ->
                          State, Nodes),
     element(1, handle({message, ?B, {1, {push, [{Node, 1, alive} || Node <- Nodes]}, []}},
                       Linked)).
+
+all_failed(Nodes) ->
+    lists:foldl(fun(Node, S0) ->
+                        {S1, _} = handle(gossip(?B, {dead, Node, 1}), S0),
+                        element(1, handle({neighbour_down, Node, closed}, S1))
+                end, cluster(Nodes), lists:reverse(Nodes)).
 
 %% The node that others are asked for in the first round.
 asked_for(State) ->

@@ -8,7 +8,8 @@
 %% SWIM the links themselves stay silent for long. The verdict ends no session. A failed member may
 %% only have been cut off or stopped. So every `reconnect_interval_ms' one of the failed members, or
 %% of the seeds that are no members, is dialled. The load does not grow with their number, and a
-%% partition heals, as in Serf. A node that knows no other node dials all its seeds.
+%% partition heals, as in Serf. A node that knows no other node dials all its seeds besides. One
+%% that has left is not dialled, also if it is a seed: if it comes back it dials by itself.
 %%
 %% A link that breaks is evidence: its end is probed through others at once (`weft_swim_core'). The
 %% messages of SWIM are control messages of the links, so both find failures for each other.
@@ -87,7 +88,13 @@ found(_Found, #mesh{configured = none} = Mesh) ->
     Mesh;
 found(Found, #mesh{self = Self, configured = Configured, seeds = Before} = Mesh) ->
     Seeds = lists:delete(Self, lists:usort(Configured ++ Found)),
-    lists:foldl(fun want/2, Mesh#mesh{seeds = Seeds}, Seeds -- Before).
+    lists:foldl(fun want/2, Mesh#mesh{seeds = Seeds}, dialable(Seeds -- Before, Mesh)).
+
+dialable(Seeds, #mesh{swim = Swim}) ->
+    [Seed || Seed <- Seeds, case weft_swim_core:status(Seed, Swim) of
+                                {_, left} -> false;
+                                _ -> true
+                            end].
 
 %% Adapts the links to a change of the members.
 follow({notice, {member, Node, joined}} = Effect, #mesh{self = Self} = Mesh) when Node > Self ->
@@ -121,17 +128,21 @@ is_kept(Node, #mesh{swim = Swim, seeds = Seeds}) ->
         _ -> weft_swim_core:living(Swim) =:= [] andalso lists:member(Node, Seeds)
     end.
 
-reconnect(#mesh{swim = Swim, links = Links, seeds = Seeds, rand = Rand0} = Mesh0) ->
+reconnect(#mesh{swim = Swim, links = Links, seeds = Seeds0} = Mesh0) ->
     Stale = [Node || Node <- weft_wanted_links:wanted(Links), not is_kept(Node, Mesh0),
                      not weft_wanted_links:is_linked(Node, Links)],
     Mesh = lists:foldl(fun unwant/2, Mesh0, Stale),
-    Lost = [Node || Node <- lists:usort(weft_swim_core:failed(Swim) ++ Seeds),
-                    not weft_wanted_links:is_linked(Node, Links)],
-    case {weft_swim_core:living(Swim), Lost} of
-        {[], _} -> lists:foldl(fun want/2, Mesh, Seeds);
-        {_, []} -> Mesh;
-        _ -> {Nth, Rand} = rand:uniform_s(length(Lost), Rand0),
-             want(lists:nth(Nth, Lost), Mesh#mesh{rand = Rand})
+    {Seeds, Failed} = {dialable(Seeds0, Mesh), weft_swim_core:failed(Swim)},
+    case weft_swim_core:living(Swim) of
+        [] -> want_one(Failed -- Seeds, lists:foldl(fun want/2, Mesh, Seeds));
+        _ -> want_one(lists:usort(Failed ++ Seeds), Mesh)
+    end.
+
+want_one(Nodes, #mesh{links = Links, rand = Rand0} = Mesh) ->
+    case [Node || Node <- Nodes, not weft_wanted_links:is_linked(Node, Links)] of
+        [] -> Mesh;
+        Lost -> {Nth, Rand} = rand:uniform_s(length(Lost), Rand0),
+                want(lists:nth(Nth, Lost), Mesh#mesh{rand = Rand})
     end.
 
 %% Over 3/4 to 5/4 of the interval, so that nodes do not dial in step.
