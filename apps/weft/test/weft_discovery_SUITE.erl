@@ -100,22 +100,38 @@ a_node_restarted_on_a_new_address_replaces_the_old_one(Config) ->
     weft_test_nodes:until(fun() -> lists:member(superseded, last_errors(OldB)) end),
     ?assertEqual(pid_of_init(NewB), pid_of_init(A, name(NewB))).
 
-%% What `Cluster.Strategy.connect_nodes' of libcluster does with the three functions.
+%% C calls B, and B is called; so only C has named one.
 functions_for_libcluster(Config) ->
-    [A, B] = [start(Name, full_mesh, [], #{}, Config) || Name <- [a, b]],
+    [A, B, C] = [start(Name, full_mesh, [], #{}, Config) || Name <- [a, b, c]],
     ?assertEqual([], call(A, weft_discovery, list, [])),
-    ?assertEqual(true, call(A, weft_discovery, connect, [name(B)])),
-    ?assertEqual([name(B)], call(A, weft_discovery, list, [])),
-    ?assertEqual(false, call(A, weft_discovery, connect, ['nobody@host.invalid'])),
-    weft_test_nodes:until(fun() -> members(A) =:= [name(A), name(B)] end),
+    ?assertEqual([true], connected_by_libcluster(A, [name(B)])),
+    ?assertEqual([true], connected_by_libcluster(C, [name(B)])),
+    ?assertEqual([], connected_by_libcluster(A, [name(B)])),
+    ?assertEqual([false], connected_by_libcluster(A, ['nobody@host.invalid'])),
+    until_members([A, B, C]),
     %% A node that lives stays; one that does not is forgotten.
-    ?assertEqual(true, call(A, weft_discovery, disconnect, [name(B)])),
-    ?assertEqual([name(B)], call(A, weft_discovery, list, [])),
+    ?assertEqual([true], disconnected_by_libcluster(A, [name(B)])),
+    ?assertEqual([true], disconnected_by_libcluster(A, ['nobody@host.invalid'])),
+    weft_test_nodes:until(fun() -> not call(A, weft_links, wanted, ['nobody@host.invalid']) end),
+    ?assertEqual([], disconnected_by_libcluster(A, ['nobody@host.invalid'])),
+    ?assert(lists:member(name(B), nodes_of(A))),
+    weft_test_nodes:kill(C),
+    weft_test_nodes:until(fun() -> not lists:member(name(C), nodes_of(B)) end),
+    weft_test_nodes:until(fun() -> disconnected_by_libcluster(B, [name(C)]) =:= [true] end),
+    until_members([A, B]),
     weft_test_nodes:kill(B),
-    weft_test_nodes:until(fun() -> call(A, weft_discovery, list, []) =:= [] end),
-    ?assertEqual([name(A), name(B)], members(A)),
-    ?assertEqual(true, call(A, weft_discovery, disconnect, [name(B)])),
-    weft_test_nodes:until(fun() -> members(A) =:= [name(A)] end).
+    weft_test_nodes:until(fun() -> nodes_of(A) =:= [] end),
+    weft_test_nodes:until(fun() -> disconnected_by_libcluster(A, [name(B)]) =:= [true] end),
+    until_members([A]).
+
+%% What `connect_nodes' and `disconnect_nodes' of its `Cluster.Strategy' do.
+connected_by_libcluster(Node, Names) ->
+    [call(Node, weft_discovery, connect, [Name])
+     || Name <- Names -- call(Node, weft_discovery, list, [])].
+
+disconnected_by_libcluster(Node, Names) ->
+    Listed = call(Node, weft_discovery, list, []),
+    [call(Node, weft_discovery, disconnect, [Name]) || Name <- Names, lists:member(Name, Listed)].
 
 a_wrong_source_stops_the_application_with_a_text(Config) ->
     Static = {static, #{links => [{node_name(x), node_name(y)}]}},
@@ -169,6 +185,10 @@ free_udp_port() ->
     Port.
 
 nodes_of(Node) -> lists:sort(call(Node, erlang, nodes, [])).
+
+until_members(Nodes) ->
+    Names = lists:sort([name(Node) || Node <- Nodes]),
+    [weft_test_nodes:until(fun() -> members(Node) =:= Names end) || Node <- Nodes].
 
 members(Node) -> lists:sort(call(Node, weft, members, [])).
 

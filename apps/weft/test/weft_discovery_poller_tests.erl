@@ -65,8 +65,12 @@ added() ->
     ['a@h'] = seeded(),
     ok = weft_discovery_poller:add('z@h'),
     ?assertEqual(['a@h', 'z@h'], seeded()),
+    ?assertEqual(['z@h'], weft_discovery_poller:added()),
     ok = weft_discovery_poller:remove('z@h'),
-    ?assertEqual(['a@h'], weft_discovery_poller:found()).
+    ?assertEqual(['a@h'], seeded()),
+    ok = weft_discovery_poller:remove('a@h'),
+    ?assertEqual({['a@h'], []}, {weft_discovery_poller:found(), weft_discovery_poller:added()}),
+    nothing_seeded().
 
 slow() ->
     Waiting = asked(one),

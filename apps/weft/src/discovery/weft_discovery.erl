@@ -11,7 +11,8 @@
 %%
 %% `connect/1', `disconnect/1' and `list/0' are the three functions that the strategies of the
 %% Elixir library libcluster call: `connect: {:weft_discovery, :connect, []}, disconnect:
-%% {:weft_discovery, :disconnect, []}, list_nodes: {:weft_discovery, :list, []}'.
+%% {:weft_discovery, :disconnect, []}, list_nodes: {:weft_discovery, :list, []}'. They connect only
+%% nodes that `list/0' lacks, and disconnect only nodes that it has.
 -module(weft_discovery).
 
 -export([connect/1, disconnect/1, list/0]).
@@ -43,7 +44,10 @@ disconnect(Node) ->
     _ = lists:member(Node, nodes(connected)) orelse weft_overlay:forget(Node),
     true.
 
-%% @doc The nodes that are connected now.
+%% @doc The nodes that `disconnect/1' may be called for: those that are connected, those that
+%% `connect/1' was called for (they are dialled until they are there), and members that are gone.
 -spec list() -> [node()].
 list() ->
-    nodes(connected).
+    Gone = [Node || Node <- weft_overlay:members(), Node =/= node(),
+                    weft_overlay:route(Node) =:= {error, no_route}],
+    lists:usort(nodes(connected) ++ weft_discovery_poller:added() ++ Gone).

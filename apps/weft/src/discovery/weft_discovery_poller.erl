@@ -15,7 +15,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/1, found/0, poll/0, add/1, remove/1, changed/1]).
+-export([start_link/1, found/0, added/0, poll/0, add/1, remove/1, changed/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export([answer/2]).
 -export_type([config/0]).
@@ -49,6 +49,14 @@ start_link(Config) ->
 found() ->
     gen_server:call(?MODULE, found).
 
+%% @doc The nodes that other processes have named and not taken back, in term order. None if
+%% discovery does not run.
+-spec added() -> [node()].
+added() ->
+    try gen_server:call(?MODULE, added)
+    catch exit:{noproc, _} -> []
+    end.
+
 %% @doc Asks all sources now; does not wait for their answers.
 -spec poll() -> ok.
 poll() ->
@@ -59,7 +67,7 @@ poll() ->
 add(Node) ->
     gen_server:cast(?MODULE, {add, Node}).
 
-%% @doc It does so no longer.
+%% @doc It does so no longer, and the topology is told.
 -spec remove(node()) -> ok.
 remove(Node) ->
     gen_server:cast(?MODULE, {remove, Node}).
@@ -79,6 +87,8 @@ init(#{sources := Sources, seeds := Seeds, interval_ms := IntervalMs}) ->
 -spec handle_call(term(), gen_server:from(), #poller{}) -> {reply, [node()], #poller{}}.
 handle_call(found, _From, State) ->
     {reply, all_found(State), State};
+handle_call(added, _From, #poller{added = Added} = State) ->
+    {reply, lists:sort(Added), State};
 handle_call(Request, _From, State) ->
     {reply, weft_stray:call(Request), State}.
 
@@ -90,7 +100,10 @@ handle_cast({add, Node}, #poller{added = Added} = State) ->
     {noreply, seed(State#poller{added = lists:sublist([Node | lists:delete(Node, Added)],
                                                       ?ADDED_MAX)})};
 handle_cast({remove, Node}, #poller{added = Added} = State) ->
-    {noreply, State#poller{added = lists:delete(Node, Added)}};
+    case lists:member(Node, Added) of
+        true -> {noreply, seed(State#poller{added = lists:delete(Node, Added)})};
+        false -> {noreply, State}
+    end;
 handle_cast({changed, Seeds}, State) ->
     {noreply, seed(State#poller{seeds = Seeds -- [node()]})};
 handle_cast(Request, State) ->
