@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Nodes that find each other by discovery, and what a node does when names, addresses and
-%% answers change.
+%% answers change. The module is a source as well, whose process does not start.
 -module(weft_discovery_SUITE).
+-behaviour(weft_discovery).
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
@@ -12,9 +13,11 @@
 -export([nodes_find_each_other_by_beacons/1, epmd_names_the_nodes_of_a_host/1,
          an_empty_file_evicts_nobody_and_a_seed_that_is_down_is_told/1,
          a_node_restarted_on_a_new_address_replaces_the_old_one/1,
-         functions_for_libcluster/1, a_wrong_source_stops_the_application_with_a_text/1]).
+         functions_for_libcluster/1, a_change_of_the_topology_changes_the_sources/1,
+         a_wrong_source_stops_the_application_with_a_text/1]).
 %% Run on the nodes.
 -export([move_host/3]).
+-export([discover/1, start_link/1]).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
@@ -22,7 +25,8 @@ all() ->
     [nodes_find_each_other_by_beacons, epmd_names_the_nodes_of_a_host,
      an_empty_file_evicts_nobody_and_a_seed_that_is_down_is_told,
      a_node_restarted_on_a_new_address_replaces_the_old_one,
-     functions_for_libcluster, a_wrong_source_stops_the_application_with_a_text].
+     functions_for_libcluster, a_change_of_the_topology_changes_the_sources,
+     a_wrong_source_stops_the_application_with_a_text].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -133,6 +137,24 @@ disconnected_by_libcluster(Node, Names) ->
     Listed = call(Node, weft_discovery, list, []),
     [call(Node, weft_discovery, disconnect, [Name]) || Name <- Names, lists:member(Name, Listed)].
 
+%% Those of the start would be asked for ever.
+a_change_of_the_topology_changes_the_sources(Config) ->
+    [A, B] = [start(Name, full_mesh, [], #{}, Config) || Name <- [a, b]],
+    Sources = fun(List) -> ok = call(A, application, set_env, [weft, discovery, List]) end,
+    ok = call(A, weft_discovery_poller, add, ['nobody@host.invalid']),
+    Sources([{static, #{nodes => [name(B)]}}]),
+    ok = call(A, weft, topology, [full_mesh]),
+    weft_test_nodes:until(fun() -> call(A, weft_discovery_poller, found, [])
+                                       =:= lists:sort([name(B), 'nobody@host.invalid']) end),
+    until_members([A, B]),
+    %% A source that does not start changes nothing.
+    Sources([{?MODULE, #{}}]),
+    {error, Text} = call(A, weft, topology, [{full_mesh, #{seeds => []}}]),
+    ?assertNotEqual(nomatch, string:find(Text, "does not start")),
+    ?assertEqual(full_mesh, call(A, weft, topology, [])),
+    weft_test_nodes:until(fun() -> call(A, weft_discovery_poller, found, [])
+                                       =:= lists:sort([name(B), 'nobody@host.invalid']) end).
+
 a_wrong_source_stops_the_application_with_a_text(Config) ->
     Static = {static, #{links => [{node_name(x), node_name(y)}]}},
     Partial = ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"],
@@ -152,6 +174,12 @@ a_wrong_source_stops_the_application_with_a_text(Config) ->
                   "seeds of the topology are to be discovered, but no source is configured"}]].
 
 %% --- on the nodes -----------------------------------------------------------------------------
+
+%% @private
+discover(_Options) -> {ok, []}.
+
+%% @private
+start_link(_Options) -> {error, it_cannot}.
 
 %% @private
 move_host(Host, Old, New) ->

@@ -5,7 +5,7 @@
 -module(weft_sup).
 -behaviour(supervisor).
 
--export([start_link/1, start_tunnel/2, stop_tunnel/0]).
+-export([start_link/1, start_tunnel/2, stop_tunnel/0, change_discovery/1]).
 -export([init/1]).
 
 -define(TUNNEL, weft_tunnel).
@@ -22,7 +22,7 @@ init(Overlay) ->
     Children = tunnel(Overlay)
         ++ [supervised(weft_overlay_sup, [overlay(Overlay)])
             || Overlay =/= none]
-        ++ [supervised(weft_discovery_sup, [map_get(discovery, Overlay)]) || Overlay =/= none]
+        ++ [discovery(map_get(discovery, Overlay)) || Overlay =/= none]
         ++ [supervised(weft_channel_sup, []) || whereis(weft_carrier_sup) =/= undefined]
         ++ [supervised(weft_broadcast_sup, []), supervised(weft_service_sup, [])],
     {ok, {#{strategy => one_for_one, intensity => 10, period => 10}, Children}}.
@@ -51,6 +51,31 @@ start_tunnel(Provider, Options) ->
 stop_tunnel() ->
     ok = supervisor:terminate_child(?MODULE, ?TUNNEL),
     ok = supervisor:delete_child(?MODULE, ?TUNNEL).
+
+discovery(Config) ->
+    supervised(weft_discovery_sup, [Config]).
+
+%% @doc From now on these sources are asked, at this interval. What other processes have named stays
+%% a seed. If one of their processes does not start, those of before go on.
+-spec change_discovery(weft_discovery_poller:config()) -> ok | {error, term()}.
+change_discovery(Config) ->
+    {ok, #{start := {_, _, [Before]}}} = supervisor:get_childspec(?MODULE, weft_discovery_sup),
+    case maps:remove(seeds, Before) =:= maps:remove(seeds, Config) of
+        true -> ok;
+        false -> replace_discovery(Config, Before, weft_discovery_poller:added())
+    end.
+
+replace_discovery(Config, Before, Added) ->
+    ok = supervisor:terminate_child(?MODULE, weft_discovery_sup),
+    ok = supervisor:delete_child(?MODULE, weft_discovery_sup),
+    case supervisor:start_child(?MODULE, discovery(Config)) of
+        {ok, _} ->
+            lists:foreach(fun weft_discovery_poller:add/1, Added);
+        {error, Reason} ->
+            {ok, _} = supervisor:start_child(?MODULE, discovery(Before)),
+            lists:foreach(fun weft_discovery_poller:add/1, Added),
+            {error, Reason}
+    end.
 
 supervised(Module, Args) ->
     #{id => Module, type => supervisor, start => {Module, start_link, Args}}.

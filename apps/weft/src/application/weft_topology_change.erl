@@ -89,11 +89,11 @@ with_discovery(Module, Options, Overlay) ->
 current() ->
     weft_config:get(topology).
 
-%% @doc Changes the topology of this node. The configuration in memory is changed too, so that a
-%% restart of the application keeps it; the file that the node is started from is not touched. The
-%% errors are those that would stop the application from starting with that topology; after an error
-%% nothing has changed. A tunnel cannot be exchanged for another one, nor can its options be
-%% changed.
+%% @doc Changes the topology of this node, and discovery to what is configured now. The
+%% configuration in memory is changed too, so that a restart of the application keeps it; the file
+%% that the node is started from is not touched. The errors are those that would stop the
+%% application from starting with that topology; after an error nothing has changed. A tunnel cannot
+%% be exchanged for another one, nor can its options be changed.
 -spec change(term()) -> ok | {error, string()}.
 change(Term) -> weft_one_change:run(fun() -> change_now(Term) end).
 
@@ -107,19 +107,26 @@ change_now(Term) ->
             change(Term, Overlay, weft_tunnel:provider())
     end.
 
-change(Term, #{topology := {Module, Options}, discovery := #{seeds := Seeds}} = Overlay, Before) ->
+change(Term, #{discovery := Discovery} = Overlay, Before) ->
     case moving(Before, Overlay) of
         {error, Text} ->
             {error, Text};
         {ok, First, Last} ->
-            First(),
-            Running = weft_overlay:topology(),
-            ok = weft_overlay_sup:change(Module, Options),
-            ok = not_alone(Running),
-            ok = application:set_env(weft, topology, Term),
-            ok = weft_discovery_poller:changed(Seeds),
-            Last()
+            case weft_sup:change_discovery(Discovery) of
+                ok -> First(), changed(Term, Overlay), Last();
+                {error, Reason} -> {error, not_started(Reason)}
+            end
     end.
+
+changed(Term, #{topology := {Module, Options}, discovery := #{seeds := Seeds}}) ->
+    Running = weft_overlay:topology(),
+    ok = weft_overlay_sup:change(Module, Options),
+    ok = not_alone(Running),
+    ok = application:set_env(weft, topology, Term),
+    weft_discovery_poller:changed(Seeds).
+
+not_started(Reason) ->
+    lists:flatten(io_lib:format("a source of discovery does not start: ~0tp", [Reason])).
 
 %% A node that had left is a member again.
 not_alone({weft_alone_core, _}) ->
