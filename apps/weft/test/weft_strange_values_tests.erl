@@ -39,11 +39,34 @@ each_topology_has_one_on_any_option_test_() ->
                                           optimise => rtt}},
                          {pubsub, #{broker => "amqp://u:p@host:5672/v"}}]].
 
+discovery_has_one_test() ->
+    [verdict(weft_discovery_options:parse(Form), Form)
+     || Value <- strange(), Form <- [Value, [Value], [{Value, #{}}], [{dns, Value}]]].
+
+each_source_has_one_on_any_option_test_() ->
+    [{lists:concat([Name]),
+      fun() ->
+          ?assertMatch({ok, [_]}, weft_discovery_options:parse([{Name, Good}])),
+          [verdict(weft_discovery_options:parse([{Name, Good#{Key => Value}}]), {Name, Key, Value})
+           || Key <- maps:keys(Good), Value <- strange()]
+      end}
+     || {Name, Good} <- [{static, #{nodes => ['a@h']}}, {file, #{path => "nodes"}},
+                         {env, #{variable => "SEEDS"}},
+                         {dns, maps:merge(#{name => "app.h", type => a}, dns())},
+                         {kubernetes, maps:merge(#{service => "app", namespace => "b", by => ip,
+                                                   domain => "cluster.local"}, dns())},
+                         {epmd, #{hosts => ["h"], prefix => "app", timeout_ms => 5000}},
+                         {gossip, #{address => {233, 252, 1, 32}, interface => {0, 0, 0, 0},
+                                    port => 45892, ttl => 1, interval_ms => 1500}}]].
+
+dns() -> #{node => "app", nameservers => [{{10, 0, 0, 1}, 53}], timeout_ms => 5000}.
+
 names_with_a_quorum_have_one_test() ->
     [verdict(weft_names_strong_options:check(Options), Options)
      || Key <- [voters, view, replicas, partitions, names_max, lease_ms, cache_ms],
         Value <- strange(), Options <- [#{voters => ['a@h'], Key => Value}]].
 
 verdict(ok, _) -> ok;
+verdict({ok, _}, _) -> ok;
 verdict({error, Text}, Given) ->
     ?assertMatch({_, Chars} when length(Chars) > 0, {Given, unicode:characters_to_list(Text)}).

@@ -47,7 +47,7 @@ dns_options() ->
 
 %% @doc Checks the configured term.
 -spec parse(term()) -> {ok, [weft_discovery:source()]} | {error, iolist()}.
-parse(Sources) when is_list(Sources) ->
+parse(Sources) when length(Sources) >= 0 -> % no improper list
     parse(Sources, []);
 parse(Other) ->
     {error, io_lib:format("discovery is ~0tp: write a list of sources [{Source, Options}, ...]; "
@@ -117,24 +117,26 @@ words(Atoms) ->
     lists:join(", ", [atom_to_list(Atom) || Atom <- Atoms]).
 
 is_nodes(Nodes) ->
-    is_list(Nodes) andalso lists:all(fun is_atom/1, Nodes)
+    weft_value:is_atoms(Nodes)
         andalso lists:all(fun(Node) -> weft_discovery_names:is_name(atom_to_list(Node)) end, Nodes).
 
 is_text(Text) ->
     is_list(Text) andalso io_lib:char_list(Text).
 
-is_texts(Texts) ->
-    is_list(Texts) andalso Texts =/= [] andalso lists:all(fun is_text/1, Texts)
-        andalso not lists:member("", Texts).
+is_texts(Texts) when length(Texts) > 0 ->
+    lists:all(fun is_text/1, Texts) andalso not lists:member("", Texts);
+is_texts(_Other) ->
+    false.
 
 is_name(own) -> true;
 is_name(Name) -> is_text(Name) andalso weft_discovery_names:is_name(Name ++ "@host").
 
-is_servers(Servers) ->
-    is_list(Servers) andalso lists:all(fun({Ip, Port}) -> inet:is_ip_address(Ip)
-                                                              andalso (between(1, 65535))(Port);
-                                          (_) -> false
-                                       end, Servers).
+is_servers(Servers) when length(Servers) >= 0 ->
+    lists:all(fun({Ip, Port}) -> inet:is_ip_address(Ip) andalso (between(1, 65535))(Port);
+                 (_) -> false
+              end, Servers);
+is_servers(_Other) ->
+    false.
 
 is_ip4(Address) ->
     inet:is_ipv4_address(Address).
