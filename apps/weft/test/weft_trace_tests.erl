@@ -57,6 +57,19 @@ a_way_that_comes_back_is_no_way_test() ->
     World = #{a => status([link_to(b)], [], #{z => b}), b => status([link_to(a)], [], #{z => a})},
     ?assertEqual({error, {loop, a}, [{a, b}]}, walk(a, z, World)).
 
+%% As one of its links or sessions may be, too.
+a_node_answers_though_a_process_of_it_hangs_test_() ->
+    {timeout, 30, fun() ->
+        Hanging = spawn(fun() -> receive never -> ok end end),
+        true = register(weft_partition, Hanging),
+        try
+            {ok, #{unanswered := Silent}} = weft_trace:ask(node()),
+            ?assert(lists:member(#{what => partition}, Silent))
+        after
+            exit(Hanging, kill)
+        end
+    end}.
+
 without_a_topology_everyone_is_direct_test() ->
     World = #{a => (status([link_to(b)], [], #{}))#{topology := undefined}},
     ?assertEqual({ok, [{a, b, route}]}, walk(a, b, World)),
