@@ -99,6 +99,7 @@ certificate(Days) ->
 system_cases() ->
     [{#{routes => [?B], links => [linked(?B)]}, [{paths, error, [?A]}]},
      {#{routes => [?B], links => [linked(?B), linked(?C)]}, []},
+     {#{routes => [], links => [], has_left => false}, [{paths, error, [?A]}]},
      {#{topology => undefined, routes => [], links => []},
       [{configuration, warning, [?A]}]},
      {down(true), [{links, warning, [?A, ?B]}]},
@@ -145,6 +146,12 @@ a_node_that_does_not_answer_explains_its_links_test() ->
                   sessions => [#{node => ?B, state => resuming, suspended => 0}]},
     ?assertEqual([{answers, error, [?B]}],
                  found((healthy())#{?A => {ok, Facts}, ?B => {error, noconnection}})).
+
+a_node_that_has_left_needs_no_paths_test() ->
+    Left = (facts(?A))#{has_left => true, routes => [], links => [], sessions => [],
+                        members => [?A]},
+    Stays = fun(Node) -> facts(Node, [?B, ?C]) end,
+    ?assertEqual([], found(#{?A => {ok, Left}, ?B => {ok, Stays(?B)}, ?C => {ok, Stays(?C)}})).
 
 a_node_without_weft_is_a_note_test() ->
     ?assertEqual([{no_weft, note, [?B]}], found((healthy())#{?B => {error, not_known}})).
@@ -198,6 +205,20 @@ a_node_tells_of_itself_test() ->
                    limits := #{ports := _}, schedulers := #{late_ms := _},
                    hosts := #{}, cookie := #{length := _}}, Facts),
     ?assertEqual([], maps:get(failed, Facts)).
+
+the_same_topology_may_be_written_in_several_ways_test_() ->
+    [?_assertEqual({full_mesh, Told}, told_of(Topology))
+     || {Topology, Told} <- [{full_mesh, #{}}, {{full_mesh, #{seeds => [?A]}}, #{}},
+                             {{full_mesh, #{seeds => [?B], detector => ticks}}, #{}},
+                             {{full_mesh, #{detector => swim}}, #{detector => swim}}]].
+
+told_of(Topology) ->
+    ok = application:set_env(weft, topology, Topology),
+    try
+        maps:get(topology, weft_doctor_facts:gather([]))
+    after
+        application:unset_env(weft, topology)
+    end.
 
 the_report_is_for_people_test() ->
     Report = weft_doctor:report([node()]),

@@ -114,10 +114,11 @@ no_weft({_All, Silent}) ->
 
 %% --- paths, links, sessions ---------------------------------------------------------------------
 
-%% In a topology each node that takes part knows a way to every other one.
+%% In a topology each node that takes part knows a way to every other one. One that has left the
+%% cluster takes no part.
 paths({All, _Silent}) ->
     Takes = [{Node, Facts} || {Node, #{topology := Topology, is_started := true} = Facts} <- All,
-                              Topology =/= undefined],
+                              Topology =/= undefined, not maps:get(has_left, Facts, false)],
     [{error, [Node], ["has no path to ", nodes_text(Missing)]}
      || {Node, #{routes := Routes, links := Links}} <- Takes,
         Missing <- [[Other || {Other, _} <- Takes, Other =/= Node]

@@ -23,8 +23,9 @@
                          days => integer(), error => string()}.
 -type facts() :: #{weft => string(), otp => string(), wire => {byte(), byte()},
                    carrier => weft | stock, is_started => boolean(),
-                   topology => term(), is_partial => boolean(), boot => ok | {error, string()},
-                   circuits => hidden | visible, settings => #{atom() => term()},
+                   topology => term(), has_left => boolean(), is_partial => boolean(),
+                   boot => ok | {error, string()}, circuits => hidden | visible,
+                   settings => #{atom() => term()},
                    members => [node()], routes => [node()], links => [link()],
                    sessions => [session()], cuts => [node()], lanes => pos_integer(),
                    global => #{names | locks := non_neg_integer()},
@@ -71,6 +72,7 @@ table(Nodes) ->
      {carrier, fun carrier/0},
      {is_started, fun() -> whereis(weft_sup) =/= undefined end},
      {topology, fun() -> comparable(weft_topology:without_secrets(weft:topology())) end},
+     {has_left, fun has_left/0},
      {is_partial, fun() -> with_topology(fun(M, O) -> M:partial(node(), O) end, false) end},
      {boot, fun boot/0},
      {circuits, fun() -> weft_config:get(circuits) end},
@@ -121,7 +123,17 @@ boot() ->
         {error, Text} -> {error, unicode:characters_to_list(Text)}
     end.
 
-%% Without what may differ from node to node.
+has_left() ->
+    case weft_overlay:topology() of
+        {Module, _Options} -> Module =:= weft_alone_core;
+        none -> false
+    end.
+
+%% Without what may differ from node to node, and the same for all ways to write the same.
+comparable(full_mesh) ->
+    {full_mesh, #{}};
+comparable({full_mesh, #{detector := ticks} = Options}) ->
+    comparable({full_mesh, maps:remove(detector, Options)});
 comparable({Shape, Options}) when is_map(Options), Shape =/= groups ->
     {Shape, maps:without([role, seeds | [links || Shape =:= client_server]],
                          Options)};
