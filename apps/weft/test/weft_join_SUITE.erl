@@ -13,6 +13,7 @@
          written_members_are_not_joined_or_left/1, what_cannot_be_joined_is_told/1,
          the_last_server_leaves_and_joins_again/1,
          the_only_server_leaves_and_is_started_again/1,
+         a_join_over_others_leaves_no_dial/1,
          a_node_that_is_gone_is_forgotten_and_comes_back/1,
          a_topology_that_hangs_is_left/1, leave_and_join_do_not_mix/1,
          a_connection_that_begins_while_a_node_leaves_ends_too/1,
@@ -32,7 +33,8 @@ all() ->
                              the_last_server_leaves_and_joins_again],
                     os:getenv("FULL") =:= "1"]
         ++ [full_mesh, a_connection_that_begins_while_a_node_leaves_ends_too,
-            the_only_server_leaves_and_is_started_again, leave_and_join_do_not_mix, a_topology_that_hangs_is_left,
+            the_only_server_leaves_and_is_started_again, a_join_over_others_leaves_no_dial,
+            leave_and_join_do_not_mix, a_topology_that_hangs_is_left,
             a_node_that_is_gone_is_forgotten_and_comes_back].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -166,6 +168,25 @@ the_only_server_leaves_and_is_started_again(Config) ->
     ?assertEqual([name(Server)], members(Server)),
     ok = call(Server, application, stop, [weft]),
     ok = call(Server, application, start, [weft]),
+    until_members(Nodes).
+
+%% The link of the two clients does nothing before they are members, by way of the server, and is
+%% cut then.
+a_join_over_others_leaves_no_dial(Config) ->
+    Faults = [{env, [{faults, true}]} | Config],
+    [Server, A, B] = Nodes = [start(Name, clients(Name), Faults) || Name <- [j1, j2, j3]],
+    ok = call(A, weft, join, [name(Server)]),
+    ok = call(A, weft_fault, cut, [name(B)]),
+    {ok, Link} = call(A, weft_links, ensure, [name(B)]),
+    ok = call(A, sys, suspend, [Link]),
+    Test = self(),
+    Joining = spawn_link(fun() -> Test ! {self(), call(A, weft, join, [name(B)])} end),
+    weft_test_nodes:until(fun() -> lists:member(name(B), call(A, weft_discovery_poller, added, []))
+                          end),
+    ok = call(B, weft, join, [name(Server)]),
+    receive {Joining, Answer} -> ?assertEqual(ok, Answer) end,
+    ok = call(A, sys, resume, [Link]),
+    weft_test_nodes:until(fun() -> not call(A, weft_links, wanted, [name(B)]) end),
     until_members(Nodes).
 
 a_node_that_is_gone_is_forgotten_and_comes_back(Config) ->

@@ -61,7 +61,9 @@ joined(Node, false, true) ->
     ok = weft_discovery_poller:add(Node),
     ok = weft_links:connect(Node),
     ok = weft_links:hurry(Node),
-    until_member(Node, [], fun() -> given_up(Node) end);
+    Joined = until_member(Node, [], fun() -> given_up(Node) end),
+    ok = left_to_topology(Node),
+    Joined;
 joined(Node, false, {ok, _Tunnel}) ->
     until_member(Node, "it has not announced itself at the broker of this node, or has left its "
                        "cluster", fun() -> ok end);
@@ -70,6 +72,14 @@ joined(Node, false, _Written) ->
         true -> until_member(Node, [], fun() -> ok end);
         false -> failed("~ts is not among the members, which are written in the topology of this "
                         "node: change it on all nodes with weft:topology/1", [Node])
+    end.
+
+%% It may have become a member over others, and nobody would end a dial that is never answered. A
+%% full mesh dials every member anyway.
+left_to_topology(Node) ->
+    case weft_links:up(Node) orelse not weft_overlay:is_partial() of
+        true -> ok;
+        false -> weft_links:disconnect(Node)
     end.
 
 until_member(Node, Reason, GiveUp) ->
@@ -108,7 +118,6 @@ why_not(Node, Reason) ->
 
 given_up(Node) ->
     ok = weft_discovery_poller:remove(Node),
-    ok = weft_overlay:seed(weft_discovery_poller:found()),
     weft_links:disconnect(Node).
 
 %% --- leave ------------------------------------------------------------------------------------
