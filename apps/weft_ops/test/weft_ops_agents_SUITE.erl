@@ -14,7 +14,8 @@
 -export([each_group_has_an_agent/1, another_member_becomes_the_agent/1,
          alarms_go_on_at_the_next_agent/1, alarms_go_on_where_the_agent_leaves_its_group/1,
          agents_follow_the_groups/1,
-         a_paused_agent_hides_nobody/1, a_killed_node_is_an_alarm/1,
+         a_paused_agent_hides_nobody/1, nor_does_the_next_one_that_is_paused_too/1,
+         a_killed_node_is_an_alarm/1,
          traffic_between_groups_is_told/1, a_busy_node_is_told/1,
          what_happened_is_recorded/1, killed_processes_come_back/1,
          without_a_topology_each_is_its_own/1, faults_of_two_nodes_are_told/1]).
@@ -38,8 +39,9 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [each_group_has_an_agent, another_member_becomes_the_agent, alarms_go_on_at_the_next_agent,
      alarms_go_on_where_the_agent_leaves_its_group,
-     a_paused_agent_hides_nobody, a_killed_node_is_an_alarm, traffic_between_groups_is_told,
-     a_busy_node_is_told, what_happened_is_recorded, killed_processes_come_back,
+     a_paused_agent_hides_nobody, nor_does_the_next_one_that_is_paused_too,
+     a_killed_node_is_an_alarm, traffic_between_groups_is_told, a_busy_node_is_told,
+     what_happened_is_recorded, killed_processes_come_back,
      agents_follow_the_groups, without_a_topology_each_is_its_own,
      faults_of_two_nodes_are_told].
 
@@ -129,6 +131,17 @@ a_paused_agent_hides_nobody(Config) ->
           end),
     ok = weft_test_nodes:continue(N1),
     until(fun() -> reported(N4) =:= ?NAMES end).
+
+%% As soon as they stand still, and asked once: later on they are no members that answer any more.
+nor_does_the_next_one_that_is_paused_too(Config) ->
+    [N1, N2, _, N4 | _] = ?config(nodes, Config),
+    until(fun() -> {agents(N4), reported(N4)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end),
+    [ok = weft_test_nodes:pause(Node) || Node <- [N1, N2]],
+    #{nodes := Nodes, agents := Agents} = call(N4, weft_ops, picture, []),
+    [ok = weft_test_nodes:continue(Node) || Node <- [N1, N2]],
+    ?assertEqual(#{?G1 => node_name(n3), ?G2 => node_name(n3)}, Agents),
+    ?assertEqual([silent, silent], [maps:get(node_name(Name), Nodes, none) || Name <- [n1, n2]]),
+    until(fun() -> {agents(N4), reported(N4)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end).
 
 agents_follow_the_groups(Config) ->
     [N1, _, _, N4, _] = ?config(nodes, Config),

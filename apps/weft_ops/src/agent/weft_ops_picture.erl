@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The whole cluster, as its agents see it: asked from any node, at the cost of one question to
 %% each agent. Where one does not answer, as it is paused, its nodes do not know that yet: they are
-%% asked themselves.
+%% asked themselves, all at once, so that it takes no longer if several of them are paused.
 -module(weft_ops_picture).
 
 -export([take/1, events/2, acknowledge/3]).
@@ -20,7 +20,7 @@
 take(TimeoutMs) ->
     Duties = duties(),
     Answers = asked(Duties, TimeoutMs, fun(Candidates, Duty) ->
-                                           reported(Candidates, Duty, TimeoutMs)
+                                           reported(Candidates, Duty, TimeoutMs div 4)
                                        end),
     Agents = maps:from_list([{Duty, Agent} || {Duty, {Agent, _}} <- Answers]),
     Reports = [Report || {_, {_, #{} = Report}} <- Answers],
@@ -35,11 +35,10 @@ events(SinceMs, TimeoutMs) ->
     Duties = duties(),
     Answers = asked(Duties, TimeoutMs,
                     fun(Candidates, _Duty) ->
-                        {Agent, Events, _Paused} =
-                            first(Candidates, fun(Node) ->
-                                                  weft_ops_agent:events(Node, SinceMs,
-                                                                        TimeoutMs div 2)
-                                              end, []),
+                        {Agent, Events, _IsPaused} =
+                            first(Candidates, fun(Node, PartMs) ->
+                                                  weft_ops_agent:events(Node, SinceMs, PartMs)
+                                              end, TimeoutMs div 4),
                         {Agent, Events}
                     end),
     weft_ops_events:merged(lists:append([Events || {_, {_, Events}} <- Answers,
@@ -61,24 +60,41 @@ nodes_known() ->
         Members -> Members
     end.
 
-%% The first agent that answers, what, and those before it that did not in time.
-first([Candidate | Others], Ask, Paused) ->
-    case Ask(Candidate) of
-        {ok, Answer} -> {Candidate, Answer, Paused};
-        {error, timeout} -> first(Others, Ask, [Candidate | Paused]);
-        {error, _NotThere} -> first(Others, Ask, Paused)
-    end;
-first([], _Ask, Paused) ->
-    {none, none, Paused}.
+%% The first agent that answers, what, and whether one before it did not in time. As long as who is
+%% asked says at once that it is none, the next one is asked; all others at once when the time for
+%% that is over.
+first(Candidates, Ask, PartMs) -> first(Candidates, Ask, now_ms() + PartMs, PartMs).
 
-reported(Candidates, Duty, TimeoutMs) ->
-    case first(Candidates, fun(Node) -> weft_ops_agent:ask(Node, Duty, TimeoutMs div 2) end, []) of
-        {Agent, Report, []} ->
+first([], _Ask, _UntilMs, _PartMs) ->
+    {none, none, false};
+first([Candidate | Others] = Candidates, Ask, UntilMs, PartMs) ->
+    case max(0, UntilMs - now_ms()) of
+        0 -> first_of_all(Candidates, Ask, PartMs);
+        LeftMs ->
+            case Ask(Candidate, LeftMs) of
+                {ok, Answer} -> {Candidate, Answer, false};
+                {error, timeout} -> first_of_all(Others, Ask, PartMs);
+                {error, _NotThere} -> first(Others, Ask, UntilMs, PartMs)
+            end
+    end.
+
+first_of_all(Candidates, Ask, PartMs) ->
+    {Answers, _Silent} = weft_ask:all(Candidates, fun(Node) -> Ask(Node, PartMs) end, PartMs),
+    case [{Agent, Answer, true} || {Agent, {ok, Answer}} <- Answers] of
+        [First | _] -> First;
+        [] -> {none, none, true}
+    end.
+
+%% In three parts of the time at most.
+reported(Candidates, Duty, PartMs) ->
+    Ask = fun(Node, TimeoutMs) -> weft_ops_agent:ask(Node, Duty, TimeoutMs) end,
+    case first(Candidates, Ask, PartMs) of
+        {Agent, Report, false} ->
             {Agent, Report};
-        {none, none, _Paused} ->
-            {none, with_samples(Candidates, #{nodes => #{}, alarms => []}, TimeoutMs div 4)};
-        {Agent, Report, _Paused} ->
-            {Agent, with_samples(Candidates, Report, TimeoutMs div 4)}
+        {none, none, true} ->
+            {none, with_samples(Candidates, #{nodes => #{}, alarms => []}, PartMs)};
+        {Agent, Report, true} ->
+            {Agent, with_samples(Candidates, Report, PartMs)}
     end.
 
 with_samples(Candidates, #{nodes := Nodes} = Report, TimeoutMs) ->
@@ -111,3 +127,5 @@ acknowledge(Id, Comment, TimeoutMs) ->
         true -> ok;
         false -> {error, unknown_alarm}
     end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
