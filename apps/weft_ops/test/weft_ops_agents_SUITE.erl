@@ -15,12 +15,12 @@
          alarms_go_on_at_the_next_agent/1, alarms_go_on_where_the_agent_leaves_its_group/1,
          agents_follow_the_groups/1,
          a_paused_agent_hides_nobody/1, nor_does_the_next_one_that_is_paused_too/1,
-         a_killed_node_is_an_alarm/1,
+         samples_go_on_beside_a_connection_without_a_path/1, a_killed_node_is_an_alarm/1,
          traffic_between_groups_is_told/1, a_busy_node_is_told/1,
          what_happened_is_recorded/1, killed_processes_come_back/1,
          without_a_topology_each_is_its_own/1, faults_of_two_nodes_are_told/1]).
 %% On the nodes.
--export([flood/1, trickle/1, flap/1, pile/2, crowd/1, spin/0, listed/2]).
+-export([flood/1, trickle/1, flap/1, pile/2, is_choked/1, crowd/1, spin/0, listed/2]).
 
 -define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(SAMPLE_MS, 300).
@@ -43,14 +43,15 @@ all() ->
      a_killed_node_is_an_alarm, traffic_between_groups_is_told, a_busy_node_is_told,
      what_happened_is_recorded, killed_processes_come_back,
      agents_follow_the_groups, without_a_topology_each_is_its_own,
-     faults_of_two_nodes_are_told].
+     faults_of_two_nodes_are_told, samples_go_on_beside_a_connection_without_a_path].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 init_per_testcase(Case, Config) when Case =:= without_a_topology_each_is_its_own;
-                                     Case =:= faults_of_two_nodes_are_told ->
+                                     Case =:= faults_of_two_nodes_are_told;
+                                     Case =:= samples_go_on_beside_a_connection_without_a_path ->
     Config;
 init_per_testcase(_Case, Config) ->
     Start = fun() -> [start(Name, Config) || Name <- ?NAMES] end,
@@ -142,6 +143,24 @@ nor_does_the_next_one_that_is_paused_too(Config) ->
     ?assertEqual(#{?G1 => node_name(n3), ?G2 => node_name(n3)}, Agents),
     ?assertEqual([silent, silent], [maps:get(node_name(Name), Nodes, none) || Name <- [n1, n2]]),
     until(fun() -> {agents(N4), reported(N4)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end).
+
+%% Node e, the agent of one of its groups, stands still, and much is sent to it: until all who send
+%% to it wait. The agent of the other group, node f itself, gets its samples all the same.
+samples_go_on_beside_a_connection_without_a_path(Config) ->
+    Groups = #{ge => [node_name(e), node_name(f)], gf => [node_name(f)]},
+    Topology = {topology, {groups, Groups}},
+    [E, F] = [start(Name, [Topology, {queue_bytes, 65536}], ?PARTIAL, Config) || Name <- [e, f]],
+    until(fun() -> {agents(F), reported(F)} =:= {[{{group, ge}, e}, {{group, gf}, f}], [e, f]} end),
+    ok = weft_test_nodes:pause(E),
+    until(fun() -> call(F, ?MODULE, is_choked, [node_name(e)]) end),
+    ChokedMs = erlang:system_time(millisecond),
+    Self = node_name(f),
+    until(fun() ->
+              {ok, #{nodes := #{Self := Sample}}} =
+                  call(F, weft_ops_agent, ask, [Self, {group, gf}, 5000]),
+              Sample =/= silent andalso map_get(at_ms, Sample) > ChokedMs + 5 * ?SAMPLE_MS
+          end),
+    ?assertNot(logged(F, "ERROR", ["silent on ", f])).
 
 agents_follow_the_groups(Config) ->
     [N1, _, _, N4, _] = ?config(nodes, Config),
@@ -348,6 +367,15 @@ pile(Node, Count) ->
     lists:foreach(fun(_) -> spawn(fun() -> {nobody, Node} ! Message end) end,
                   lists:seq(1, Count)),
     receive after infinity -> ok end.
+
+%% @doc Whether all who send to a node have to wait for that. Sends some more to nobody.
+is_choked(Node) ->
+    Message = binary:copy(<<0>>, 1048576),
+    [spawn(fun() -> {nobody, Node} ! Message end) || _ <- [1, 2, 3]],
+    receive after 100 -> ok end, % pacing: they send meanwhile
+    Other = spawn(fun() -> {nobody, Node} ! small end),
+    receive after 100 -> ok end, % pacing: by then it has sent that, unless it has to wait
+    is_process_alive(Other).
 
 %% @doc A process with so many others that compute until it ends. Each of their turns takes some
 %% milliseconds: it is of so many reductions, and a conversion counts as one.

@@ -46,7 +46,8 @@
 start_link(Config) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, Config, [{spawn_opt, [{priority, high}]}]).
 
-%% @doc Gives the agent on that node a sample. Who is not connected is not told.
+%% @doc Gives the agent on that node a sample. Who is not connected is not told. While the
+%% connection is busy or has no path, the caller waits.
 -spec report(node(), weft_ops_agents:duty(), weft_ops_sample:sample()) -> ok.
 report(Agent, Duty, Sample) ->
     _ = erlang:send({?MODULE, Agent}, {weft_ops_sample, Duty, Sample}, [noconnect]),
@@ -226,11 +227,14 @@ given(Other, {Duty, Silent}, #agent{alarms = Before} = Agent) ->
                                                    weft_ops_handover:without_witness(Id, Nodes)
                                                end, Before),
     Given = weft_ops_handover:new(Duty, Silent, {Alarms, erlang:time_offset(millisecond)}),
-    case [Silent, Alarms] =/= [[], []]
-        andalso erlang:send({?MODULE, Other}, {weft_ops_handover, ?SILENT_PERIODS, Given},
-                            [noconnect]) of
-        ok -> Agent#agent{alarms = Left};
-        _NothingOrNobody -> Agent
+    case [Silent, Alarms] =/= [[], []] andalso lists:member(Other, nodes(connected)) of
+        true ->
+            %% Who sends it may have to wait.
+            Handover = {weft_ops_handover, ?SILENT_PERIODS, Given},
+            _ = spawn(erlang, send, [{?MODULE, Other}, Handover, [noconnect]]),
+            Agent#agent{alarms = Left};
+        false ->
+            Agent
     end.
 
 %% Who has just become the agent misses nobody before its own first sample: it waits so many periods

@@ -8,6 +8,10 @@
 %% agent. The one that had its place, or is the agent of a group that this node has left, is told
 %% with a last sample who has it now.
 %%
+%% A connection that is busy, or has no path now, holds up whoever sends over it. So each sample is
+%% sent by a process of its own. As long as one waits, later ones for the same agent are left out,
+%% and all others are sent.
+%%
 %% It runs at high priority, so that a busy node is reported as busy and not as silent. How late
 %% processes of normal priority are woken, which is what the programs of this node feel, is measured
 %% by one that answers as soon as it runs. Nothing here is on the way of a message.
@@ -33,6 +37,8 @@
                   wake_up_us = 0 :: non_neg_integer(),
                   told = [] :: [weft_ops_sample:told()],
                   agents = #{} :: #{weft_ops_agents:duty() => {node(), reference()}},
+                  %% Who has sent the last sample, and may still wait for that.
+                  senders = #{} :: #{{weft_ops_agents:duty(), node()} => pid()},
                   candidates = #{} :: #{weft_ops_agents:duty() => [node(), ...]},
                   %% Until when a node is not considered.
                   absent = #{} :: #{node() => integer()},
@@ -135,14 +141,25 @@ looked({ok, Status}, #sampler{before = Before0, last_ms = LastMs, last = Last,
                                              max(1, NowMs - LastMs)}, Before0),
     Sample = Unsaid#{told := Said},
     ok = weft_ops_telemetry:sample(Last, Sample),
-    Told = with_duties(Status, Sampler#sampler{before = Before, last_ms = NowMs, last = Sample,
-                                               wake_up_us = 0, told = []}),
-    maps:foreach(fun(Duty, {Agent, _}) -> weft_ops_agent:report(Agent, Duty, Sample) end,
-                 Told#sampler.agents),
-    Told;
+    sent(Sample, with_duties(Status, Sampler#sampler{before = Before, last_ms = NowMs,
+                                                     last = Sample, wake_up_us = 0, told = []}));
 %% What has not answered is in no sample. The next one covers the time since the last.
 looked(none, Sampler) ->
     Sampler.
+
+sent(Sample, #sampler{agents = Agents, senders = Before} = Sampler) ->
+    Senders = [{To, sender(maps:get(To, Before, none), Agent, Duty, Sample)}
+               || {Duty, {Agent, _}} <- maps:to_list(Agents), To <- [{Duty, Agent}]],
+    Sampler#sampler{senders = maps:from_list(Senders)}.
+
+sender(Before, Agent, Duty, Sample) ->
+    case is_pid(Before) andalso is_process_alive(Before) of
+        true -> Before;
+        false -> sender(Agent, Duty, Sample)
+    end.
+
+sender(Agent, Duty, Sample) ->
+    spawn_opt(weft_ops_agent, report, [Agent, Duty, Sample], [{priority, high}]).
 
 %% One at a time.
 woken_soon(#sampler{waits_us = none} = Sampler) ->
@@ -214,10 +231,10 @@ parted(Before, Agents, #sampler{last = #{} = Sample}) ->
                          #{Duty := {Former, _}} ->
                              ok;
                          #{Duty := {Agent, _}} ->
-                             weft_ops_agent:report(Former, Duty, Sample#{agent => Agent});
+                             sender(Former, Duty, Sample#{agent => Agent});
                          %% This node has left the group.
                          #{} ->
-                             [weft_ops_agent:report(Former, Duty, Sample#{agent => hd(Now)})
+                             [sender(Former, Duty, Sample#{agent => hd(Now)})
                               || not lists:member(Former, Now)]
                      end
                  end, Before);
