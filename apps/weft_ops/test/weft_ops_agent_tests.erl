@@ -11,6 +11,7 @@
 agent_test_() ->
     [{Name, {timeout, 60, fun() -> with_agent(Test) end}}
      || {Name, Test} <- [{"its own", fun who_is_silent_is_missed_by_the_agent/0},
+                         {"dead", fun who_is_silent_is_so_also_when_others_miss_it/0},
                          {"of another", fun nobody_is_missed_where_another_is_the_agent/0},
                          {"one", fun one_that_has_another_agent_is_not_missed/0},
                          {"last", fun the_last_events_are_those_of_so_much_time/0},
@@ -38,6 +39,18 @@ who_is_silent_is_missed_by_the_agent() ->
               report(sample(node())),
               alarms() =:= [{silent, ?OTHER, ?OTHER}]
           end).
+
+%% No event says that this is over.
+who_is_silent_is_so_also_when_others_miss_it() ->
+    report(sample(?OTHER)),
+    until(fun() ->
+              report(sample(node())),
+              alarms() =:= [{silent, ?OTHER, ?OTHER}]
+          end),
+    periods_pass((sample(node()))#{unreachable := [?OTHER]}),
+    ?assertEqual([{silent, ?OTHER, ?OTHER}], alarms()),
+    {ok, Events} = weft_ops_agent:events(node(), 0, 5000),
+    ?assertEqual([silent, alarm_raised], [Kind || #{kind := Kind} <- Events]).
 
 nobody_is_missed_where_another_is_the_agent() ->
     [report(sample(Node)) || Node <- [node(), ?OTHER]],
@@ -179,10 +192,12 @@ alarm() ->
       raised_ms => erlang:monotonic_time(millisecond), acknowledged => no}.
 
 %% In which an alarm that does not hold is cleared.
-periods_pass() ->
+periods_pass() -> periods_pass(sample(node())).
+
+periods_pass(Sample) ->
     SinceMs = erlang:monotonic_time(millisecond),
     until(fun() ->
-              report(sample(node())),
+              report(Sample),
               erlang:monotonic_time(millisecond) - SinceMs > 300
           end).
 

@@ -12,7 +12,7 @@ nothing_is_unusual_test() -> ?assertEqual([], found(sample(#{}))).
 a_silent_node_test() ->
     ?assertMatch([#{kind := silent, severity := critical, node := ?NODE}],
                  weft_ops_anomalies:find(#{?NODE => silent}, ?GROUPS,
-                                         weft_ops_anomalies:thresholds())).
+                                         weft_ops_anomalies:thresholds(), [])).
 
 %% It is one condition, and says enough of a node that does not report either.
 an_unreachable_member_test() ->
@@ -21,7 +21,11 @@ an_unreachable_member_test() ->
               'c@h' => silent},
     ?assertMatch([#{kind := unreachable, node := 'c@h', about := 'c@h',
                     text := <<"no path to it from a@h, b@h:", _/binary>>}],
-                 weft_ops_anomalies:find(Nodes, ?GROUPS, weft_ops_anomalies:thresholds())).
+                 weft_ops_anomalies:find(Nodes, ?GROUPS, weft_ops_anomalies:thresholds(), [])),
+    %% But what was told before is not over: the node is as silent as it was.
+    ?assertMatch([#{kind := unreachable}, #{kind := silent, node := 'c@h'}],
+                 weft_ops_anomalies:find(Nodes, ?GROUPS, weft_ops_anomalies:thresholds(),
+                                         ['c@h'])).
 
 a_session_without_a_path_test() ->
     ?assertEqual([{no_path, 'c@h'}],
@@ -85,7 +89,7 @@ found(Sample) -> found(Sample, 0).
 found(Sample, SkewMs) ->
     [{Kind, About} || #{kind := Kind, about := About, node := ?NODE, text := <<_, _/binary>>}
                           <- weft_ops_anomalies:find(#{?NODE => {Sample, SkewMs}}, ?GROUPS,
-                                                     weft_ops_anomalies:thresholds())].
+                                                     weft_ops_anomalies:thresholds(), [])].
 
 sample(Changes) ->
     maps:merge(#{node => ?NODE, at_ms => 0, period_ms => 2000, uptime_ms => 1, groups => [g1],

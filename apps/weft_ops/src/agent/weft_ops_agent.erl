@@ -320,7 +320,9 @@ known(NowMs, #agent{heard = Heard} = Agent) ->
 %% --- alarms -----------------------------------------------------------------------------------
 
 looked(NowMs, #agent{thresholds = Thresholds, alarms = Before} = Agent) ->
-    Conditions = weft_ops_anomalies:find(known(NowMs, Agent), weft_group:groups(), Thresholds),
+    Told = [Node || #{id := {silent, Node, _}} <- weft_ops_alarms_core:list(Before)],
+    Conditions = weft_ops_anomalies:find(known(NowMs, Agent), weft_group:groups(), Thresholds,
+                                         Told),
     {Alarms, Events} = weft_ops_alarms_core:observe(Conditions, NowMs, Before),
     lists:foreach(fun log/1, Events),
     lists:foreach(fun told/1, Events),

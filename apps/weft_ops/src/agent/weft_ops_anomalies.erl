@@ -6,7 +6,7 @@
 %% direct connection, which the groups are there to save (`weft_group:suggest/0' proposes others).
 -module(weft_ops_anomalies).
 
--export([find/3, kinds/0, thresholds/0]).
+-export([find/4, kinds/0, thresholds/0]).
 -export_type([condition/0, kind/0, thresholds/0]).
 
 -type kind() :: silent | unreachable | no_path | crosses_groups | bypasses_gateways | hot_gateway
@@ -34,10 +34,11 @@ thresholds() ->
       clock_skew_ms => 1000, wake_up_ms => 200}.
 
 %% @doc Of the nodes of a duty: {Sample, SkewMs}, how far its clock is ahead of the agent's; or
-%% `silent' for one that should report and does not. Groups: all that are known.
+%% `silent' for one that should report and does not. Groups: all that are known. Told: of whom an
+%% alarm says already that they are silent. They go on to be, also where others say more of them.
 -spec find(#{node() => {weft_ops_sample:sample(), SkewMs :: integer()} | silent},
-           #{weft_group:name() => [node()]}, thresholds()) -> [condition()].
-find(Nodes, Groups, Thresholds) ->
+           #{weft_group:name() => [node()]}, thresholds(), Told :: [node()]) -> [condition()].
+find(Nodes, Groups, Thresholds, Told) ->
     Unreachable = unreachable(Nodes),
     [condition(unreachable, critical, Node, Node,
                io_lib:format("no path to it from ~ts: neither a link nor a route leads there",
@@ -45,7 +46,8 @@ find(Nodes, Groups, Thresholds) ->
      || {Node, From} <- lists:sort(maps:to_list(Unreachable))]
         ++ lists:append([of_node(Node, What, Groups, Thresholds)
                          || {Node, What} <- lists:sort(maps:to_list(Nodes)),
-                            What =/= silent orelse not is_map_key(Node, Unreachable)]).
+                            What =/= silent orelse not is_map_key(Node, Unreachable)
+                                orelse lists:member(Node, Told)]).
 
 %% Members that cannot be reached, and from where: one condition, however many nodes miss them.
 unreachable(Nodes) ->
