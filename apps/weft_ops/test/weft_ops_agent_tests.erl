@@ -11,6 +11,7 @@
 agent_test_() ->
     [{Name, {timeout, 60, fun() -> with_agent(Test) end}}
      || {Name, Test} <- [{"its own", fun who_is_silent_is_missed_by_the_agent/0},
+                         {"slower", fun who_samples_less_often_is_not_missed_sooner/0},
                          {"dead", fun who_is_silent_is_so_also_when_others_miss_it/0},
                          {"of another", fun nobody_is_missed_where_another_is_the_agent/0},
                          {"one", fun one_that_has_another_agent_is_not_missed/0},
@@ -39,6 +40,12 @@ who_is_silent_is_missed_by_the_agent() ->
               report(sample(node())),
               alarms() =:= [{silent, ?OTHER, ?OTHER}]
           end).
+
+%% Its samples come each minute.
+who_samples_less_often_is_not_missed_sooner() ->
+    report((sample(?OTHER))#{period_ms := 60000}),
+    [periods_pass() || _ <- [1, 2]],
+    ?assertEqual({[], [?OTHER, node()]}, {alarms(), listed()}).
 
 %% No event says that this is over.
 who_is_silent_is_so_also_when_others_miss_it() ->

@@ -4,7 +4,8 @@
 %%
 %% The process runs on each node, at high priority, and has nothing to do as long as nobody reports.
 %% A node that has reported is expected to go on: if it has not for three periods it is `silent',
-%% until it is no member any more or has been silent for an hour. One that reports to another agent
+%% until it is no member any more or has been silent for an hour. Its periods may be longer than
+%% those of this node. One that reports to another agent
 %% from now on says so with a last sample. If that is this node itself, the other one is the agent,
 %% and nobody is missed here. What is no sample of this version is logged and dropped.
 %%
@@ -309,13 +310,21 @@ missed(NowMs, #agent{heard = Heard, silent = Before} = Agent) ->
 reports(Node, Duty, Groups) -> is_map_key(Duty, weft_ops_agents:of_node(Node, Groups)).
 
 state(Nodes, NowMs, #agent{period_ms = PeriodMs}) ->
-    maps:map(fun(_, #heard{at_ms = AtMs}) when NowMs - AtMs >= ?SILENT_PERIODS * PeriodMs -> silent;
-                (_, #heard{sample = Sample, skew_ms = SkewMs}) -> {Sample, SkewMs}
+    maps:map(fun(_, #heard{sample = Sample, at_ms = AtMs, skew_ms = SkewMs}) ->
+                     case NowMs - AtMs >= ?SILENT_PERIODS * longer_ms(Sample, PeriodMs) of
+                         true -> silent;
+                         false -> {Sample, SkewMs}
+                     end
              end, Nodes).
 
 %% Of all duties.
 known(NowMs, #agent{heard = Heard} = Agent) ->
     state(maps:fold(fun(_, One, All) -> maps:merge(All, One) end, #{}, Heard), NowMs, Agent).
+%% A node has the period that it was configured with, and says it. One that stood still says a long
+%% one: whatever it says, it is silent before it is forgotten.
+longer_ms(#{period_ms := Ms}, PeriodMs) ->
+    max(PeriodMs, min(Ms, ?FORGET_MS div (2 * ?SILENT_PERIODS))).
+
 
 %% --- alarms -----------------------------------------------------------------------------------
 
