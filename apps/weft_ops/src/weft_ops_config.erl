@@ -11,7 +11,7 @@
 %% `sample_ms' (2000): how often an agent is told of this node. `thresholds': what is unusual, see
 %% `weft_ops_anomalies'. `grace_ms': how long that has to hold before it is an alarm, by kind
 %% (`default': 10000). `clear_ms' (30000): how long it must not hold before the alarm is over.
-%% `alarms_max' (1000): how many there may be.
+%% `alarms_max' (1000): how many there may be; critical ones may be twice as many.
 %%
 %% `recording': `#{dir => Dir, bytes_max => 52428800}': this node records the cluster in that
 %% directory, see `weft_ops_recorder'. Without this key it does not.

@@ -4,6 +4,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-export([log/2]).
+
 -define(DUTY, {group, g}).
 -define(OTHER, 'c@h').
 -define(NEXT, 'a@h').
@@ -13,6 +15,7 @@ agent_test_() ->
      || {Name, Test} <- [{"its own", fun who_is_silent_is_missed_by_the_agent/0},
                          {"slower", fun who_samples_less_often_is_not_missed_sooner/0},
                          {"dead", fun who_is_silent_is_so_also_when_others_miss_it/0},
+                         {"too many", fun what_has_no_room_is_logged_once/0},
                          {"of another", fun nobody_is_missed_where_another_is_the_agent/0},
                          {"one", fun one_that_has_another_agent_is_not_missed/0},
                          {"last", fun the_last_events_are_those_of_so_much_time/0},
@@ -26,7 +29,7 @@ agent_test_() ->
 with_agent(Test) ->
     ok = weft_view:new(),
     ok = weft_view:put(?MODULE, ?DUTY, [node(), ?OTHER]),
-    {ok, Config} = weft_ops_config:parse([{sample_ms, 100}, {clear_ms, 0}]),
+    {ok, Config} = weft_ops_config:parse([{sample_ms, 100}, {clear_ms, 0}, {alarms_max, 1}]),
     {ok, Agent} = weft_ops_agent:start_link(Config),
     try Test()
     after
@@ -58,6 +61,25 @@ who_is_silent_is_so_also_when_others_miss_it() ->
     ?assertEqual([{silent, ?OTHER, ?OTHER}], alarms()),
     {ok, Events} = weft_ops_agent:events(node(), 0, 5000),
     ?assertEqual([silent, alarm_raised], [Kind || #{kind := Kind} <- Events]).
+
+%% Three that are critical, where there is room for two.
+what_has_no_room_is_logged_once() ->
+    Peers = [#{node => Peer, via => undefined, state => resuming, bytes_out => 0, bytes_in => 0,
+               queued_bytes => 0, suspended => 0, resumes => 0, reroutes => 0}
+             || Peer <- ['x@h', 'y@h', 'z@h']],
+    ok = logger:add_handler(?MODULE, ?MODULE, #{level => warning, config => self()}),
+    try
+        periods_pass((sample(node()))#{peers := Peers}),
+        receive {logged, [1]} -> ok end,
+        periods_pass((sample(node()))#{peers := Peers}),
+        receive {logged, Again} -> ?assertEqual(nothing, Again) after 0 -> ok end
+    after
+        ok = logger:remove_handler(?MODULE)
+    end.
+
+%% @private
+log(#{msg := {"~b conditions " ++ _, Arguments}}, #{config := Test}) -> Test ! {logged, Arguments};
+log(_Other, _Config) -> ok.
 
 nobody_is_missed_where_another_is_the_agent() ->
     [report(sample(Node)) || Node <- [node(), ?OTHER]],

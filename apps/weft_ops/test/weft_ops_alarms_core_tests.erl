@@ -83,6 +83,27 @@ there_is_a_bound_test() ->
     ?assertMatch([{raised, _}, {raised, _}, {raised, _}], Events),
     ?assertEqual(4, ?CORE:left_out(Bounded)).
 
+%% However late they begin, and in whichever order they are told: three others, and six of all.
+the_worst_ones_have_room_test() ->
+    Of = fun(Severity, Nodes) ->
+             [(condition(busy, Node))#{severity => Severity} || Node <- Nodes]
+         end,
+    Mixed = Of(note, [a, b]) ++ Of(warning, [c, d]),
+    {Others, []} = ?CORE:observe(Mixed, 0, ?CORE:new(?OPTIONS)),
+    {Some, Raised} = ?CORE:observe(Mixed, 10, Others),
+    ?assertEqual([{c, warning}, {d, warning}, {a, note}],
+                 [{Node, Severity}
+                  || {raised, #{id := {_, Node, _}, severity := Severity}} <- Raised]),
+    Critical = [{(condition(silent, Node))#{severity => critical}, Node} || Node <- [w, x, y, z]],
+    {All, Told} = ?CORE:observe(Mixed ++ [Condition || {Condition, _} <- Critical], 20, Some),
+    ?assertEqual([w, x, y], [Node || {raised, #{id := {silent, Node, _}}} <- Told]),
+    ?assertEqual(1 + 1 + 2, ?CORE:left_out(All)),
+    %% Who takes the place of that agent begins with the worst ones, too.
+    {Alarms, _} = ?CORE:part(fun(_) -> true end, All),
+    ?assertEqual([w, x, y], [Node || #{id := {_, Node, _}}
+                                         <- ?CORE:list(?CORE:take(Alarms, 20,
+                                                                  ?CORE:new(?OPTIONS)))]).
+
 %% Raised and cleared take turns for each alarm, and what is listed was raised and not cleared.
 events_tell_what_is_listed_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_events(), [{numtests, 300}, {to_file, user}]))}.

@@ -41,6 +41,9 @@
                 silent = [] :: [node()],
                 %% The last ones, with the time when they were known here, the newest first.
                 events = [] :: [{SeenMs :: integer(), weft_ops_events:event()}],
+                %% How many conditions had no room until the last look; so that it is logged once.
+                left_out = 0 :: non_neg_integer(),
+                is_full = false :: boolean(),
                 alarms :: weft_ops_alarms_core:state()}).
 
 -spec start_link(weft_ops_config:config()) -> {ok, pid()} | {error, term()}.
@@ -317,14 +320,14 @@ state(Nodes, NowMs, #agent{period_ms = PeriodMs}) ->
                      end
              end, Nodes).
 
-%% Of all duties.
-known(NowMs, #agent{heard = Heard} = Agent) ->
-    state(maps:fold(fun(_, One, All) -> maps:merge(All, One) end, #{}, Heard), NowMs, Agent).
 %% A node has the period that it was configured with, and says it. One that stood still says a long
 %% one: whatever it says, it is silent before it is forgotten.
 longer_ms(#{period_ms := Ms}, PeriodMs) ->
     max(PeriodMs, min(Ms, ?FORGET_MS div (2 * ?SILENT_PERIODS))).
 
+%% Of all duties.
+known(NowMs, #agent{heard = Heard} = Agent) ->
+    state(maps:fold(fun(_, One, All) -> maps:merge(All, One) end, #{}, Heard), NowMs, Agent).
 
 %% --- alarms -----------------------------------------------------------------------------------
 
@@ -336,7 +339,16 @@ looked(NowMs, #agent{thresholds = Thresholds, alarms = Before} = Agent) ->
     lists:foreach(fun log/1, Events),
     lists:foreach(fun told/1, Events),
     noted([weft_ops_events:alarm(Event, system_ms()) || Event <- Events],
-          Agent#agent{alarms = Alarms}).
+          counted(Agent#agent{alarms = Alarms})).
+
+counted(#agent{alarms = Alarms, left_out = Before, is_full = WasFull} = Agent) ->
+    LeftOut = weft_ops_alarms_core:left_out(Alarms),
+    _ = LeftOut > Before andalso not WasFull andalso
+        ?LOG_WARNING("~b conditions that are alarms, or may become some, are left out: there are "
+                     "more than alarms_max of weft_ops. Raise that if there are often so many. "
+                     "This is not logged again until there was room for all.",
+                     [LeftOut - Before]),
+    Agent#agent{left_out = LeftOut, is_full = LeftOut > Before}.
 
 told(Event) ->
     ok = weft_ops_webhook:tell(Event),

@@ -7,7 +7,8 @@
 %% alarm and not many. Who knows of an alarm may acknowledge it, with a comment; it stays until it
 %% is cleared. An alarm that is raised again after it was cleared is a new one, which nobody has
 %% acknowledged. An agent that has lost sight of an alarm gives it to another one: there it goes on,
-%% and nothing has happened to it. The number of alarms is bounded: those over it are counted.
+%% and nothing has happened to it. The number of alarms is bounded: those over it are counted. The
+%% worst ones come first, and critical ones may be twice as many: so others leave room for them.
 -module(weft_ops_alarms_core).
 
 -export([new/1, observe/3, acknowledge/4, part/2, take/3, list/1, left_out/1]).
@@ -45,7 +46,13 @@ observe(Conditions, NowMs, #state{watched = Before} = State) ->
     lists:foldl(fun({Id, Condition}, Acc) -> holds(Id, Condition, NowMs, Acc) end,
                 {State#state{watched = maps:merge(maps:with(maps:keys(Now), Before), Gone)},
                  Cleared},
-                lists:sort(maps:to_list(Now))).
+                lists:sort(fun is_before/2, maps:to_list(Now))).
+
+is_before({IdA, #{severity := A}}, {IdB, #{severity := B}}) -> {rank(A), IdA} =< {rank(B), IdB}.
+
+rank(critical) -> 1;
+rank(warning) -> 2;
+rank(note) -> 3.
 
 id(#{kind := Kind, node := Node, about := About}) -> {Kind, Node, About}.
 
@@ -68,12 +75,17 @@ holds(Id, Condition, NowMs, {#state{watched = Watched} = State, Events}) ->
             begun(Id, Condition, NowMs, {State, Events})
     end.
 
-begun(Id, Condition, NowMs, {#state{watched = Watched, options = Options} = State, Events}) ->
-    case map_size(Watched) < maps:get(alarms_max, Options) of
+begun(Id, #{severity := Severity} = Condition, NowMs, {State, Events}) ->
+    case has_room(Severity, State) of
         true -> raised(Id, Condition, NowMs, #watched{since_ms = NowMs, held_ms = NowMs},
                        {State, Events});
         false -> {State#state{left_out = State#state.left_out + 1}, Events}
     end.
+
+has_room(critical, #state{watched = Watched, options = #{alarms_max := Max}}) ->
+    map_size(Watched) < 2 * Max;
+has_room(_Other, #state{watched = Watched, options = #{alarms_max := Max}}) ->
+    map_size(Watched) < Max.
 
 raised({Kind, _, _} = Id, #{severity := Severity, text := Text}, NowMs,
        #watched{alarm = none, since_ms = SinceMs} = One, {State, Events}) ->
@@ -118,10 +130,11 @@ part(Fun, #state{watched = Watched} = State) ->
 %% out.
 -spec take([alarm()], NowMs :: integer(), state()) -> state().
 take(Alarms, NowMs, State) ->
-    lists:foldl(fun(Alarm, Acc) -> taken(Alarm, NowMs, Acc) end, State, Alarms).
+    Worst = lists:sort(fun is_before/2, [{Id, Alarm} || #{id := Id} = Alarm <- Alarms]),
+    lists:foldl(fun({_Id, Alarm}, Acc) -> taken(Alarm, NowMs, Acc) end, State, Worst).
 
-taken(#{id := Id, acknowledged := Said} = Alarm, NowMs,
-      #state{watched = Watched, options = #{alarms_max := Max}} = State) ->
+taken(#{id := Id, acknowledged := Said, severity := Severity} = Alarm, NowMs,
+      #state{watched = Watched} = State) ->
     case Watched of
         #{Id := #watched{alarm = #{acknowledged := no} = Own} = One} ->
             kept(Id, One#watched{alarm = Own#{acknowledged := Said}}, State);
@@ -129,10 +142,13 @@ taken(#{id := Id, acknowledged := Said} = Alarm, NowMs,
             State;
         #{Id := #watched{} = One} ->
             kept(Id, One#watched{alarm = Alarm}, State);
-        #{} when map_size(Watched) < Max ->
-            kept(Id, #watched{since_ms = NowMs, held_ms = NowMs, alarm = Alarm}, State);
         #{} ->
-            State#state{left_out = State#state.left_out + 1}
+            case has_room(Severity, State) of
+                true ->
+                    kept(Id, #watched{since_ms = NowMs, held_ms = NowMs, alarm = Alarm}, State);
+                false ->
+                    State#state{left_out = State#state.left_out + 1}
+            end
     end.
 
 %% @doc The alarms that are raised now, the oldest first.
