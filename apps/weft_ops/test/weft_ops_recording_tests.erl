@@ -18,6 +18,7 @@ in_files_test_() ->
              {"a file that was cut off loses its last chunk", fun a_file_that_was_cut_off/1},
              {"a damaged chunk is left out and told", fun a_damaged_chunk/1},
              {"the oldest files are deleted", fun the_oldest_files_are_deleted/1},
+             {"other files may be called anything", fun other_files_may_be_called_anything/1},
              {"a full disk gets no files", fun a_full_disk_gets_no_files/1},
              {"no recording is an error in words", fun no_recording/1},
              {"each event is written once", fun each_event_once/1}]].
@@ -104,6 +105,13 @@ the_oldest_files_are_deleted(Dir) ->
     ?assertEqual(13, length(Left)),
     ?assertEqual("weft-0000000000035-0.rec", filename:basename(Oldest)),
     ?assert(filelib:is_file(filename:join(Dir, "notes.txt"))).
+
+%% A name in Japanese, and one that is no text.
+other_files_may_be_called_anything(Dir) ->
+    [ok = file:write_file(filename:join(list_to_binary(Dir), Name), "mine")
+     || Name <- [<<"記録.rec"/utf8>>, <<"weft-", 255, ".rec">>]],
+    write(Dir, [[{1000, {silent, a}}]]),
+    ?assertEqual({[{1000, {silent, a}}], []}, all(Dir, {0, infinity})).
 
 %% What is written to /dev/full is refused as by a full disk.
 a_full_disk_gets_no_files(Dir) ->

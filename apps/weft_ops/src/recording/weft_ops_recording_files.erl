@@ -2,7 +2,8 @@
 %% @doc The files of a recording: a directory with so many bytes at most, the oldest of which are
 %% deleted for new ones. The name of a file has the time of its first entry.
 %%
-%% Only files of such names are counted and deleted; there may be others in the directory.
+%% Only files of such names are counted and deleted; there may be others in the directory, whatever
+%% they are called.
 -module(weft_ops_recording_files).
 
 -export([list/1, new/1, append/3]).
@@ -20,18 +21,19 @@
 -spec list(file:filename_all()) ->
           {ok, [{file:filename_all(), non_neg_integer()}]} | {error, file:posix() | badarg}.
 list(Dir) ->
-    case file:list_dir(Dir) of
+    case file:list_dir_all(Dir) of
         {ok, Names} ->
             Paths = [filename:join(Dir, Name) || Name <- lists:sort(Names), is_recording(Name)],
             {ok, [{Path, filelib:file_size(Path)} || Path <- Paths]};
-        {error, Reason} when is_atom(Reason) ->
-            {error, Reason};
-        {error, _Translation} ->
-            {error, badarg}
+        {error, Reason} ->
+            {error, Reason}
     end.
 
-is_recording(Name) ->
-    re:run(Name, "^weft-[0-9]{13}-[0-9]+\\.rec$", [{capture, none}]) =:= match.
+%% A name that is no text comes as a binary.
+is_recording(Name) when is_list(Name) ->
+    re:run(Name, "^weft-[0-9]{13}-[0-9]+\\.rec$", [unicode, {capture, none}]) =:= match;
+is_recording(_NoText) ->
+    false.
 
 -spec new(#{dir := file:filename_all(), bytes_max := pos_integer(), _ => _}) -> writing().
 new(#{dir := Dir, bytes_max := BytesMax}) ->
