@@ -16,6 +16,7 @@ in_files_test_() ->
              {"the picture as it was", fun the_picture_as_it_was/1},
              {"a gap is told", fun a_gap_is_told/1},
              {"a file that was cut off loses its last chunk", fun a_file_that_was_cut_off/1},
+             {"a time of which nothing can be read is a gap", fun a_gap_of_damaged_chunks/1},
              {"a damaged chunk is left out and told", fun a_damaged_chunk/1},
              {"the oldest files are deleted", fun the_oldest_files_are_deleted/1},
              {"other files may be called anything", fun other_files_may_be_called_anything/1},
@@ -53,19 +54,41 @@ the_picture_as_it_was(Dir) ->
 %% between two of them, as of one that ended and lost what it had gathered. What is gathered now
 %% comes later.
 a_gap_is_told(Dir) ->
-    Row = fun(AtMs) -> {AtMs, {sample, #{node => a, at_ms => AtMs, period_ms => 2000}}} end,
-    write(Dir, [[Row(0), Row(2000), Row(3602000)], [Row(3604000)], [Row(3664000)]]),
-    Picture = fun(AtMs) ->
-                  {AtMs, {sample, Sample}} = Row(AtMs),
-                  (weft_ops_reel:blank())#{nodes := #{a => Sample}}
-              end,
-    [?assertEqual({ok, Picture(Before)}, weft_ops_recording:picture(Dir, AtMs))
+    write(Dir, [[row(0), row(2000), row(3602000)], [row(3604000)], [row(3664000)]]),
+    [?assertEqual({ok, pictured(Before)}, weft_ops_recording:picture(Dir, AtMs))
      || {AtMs, Before} <- [{1999, 0}, {18000, 2000}, {3602000, 3602000}, {3603999, 3602000},
                            {3664000, 3664000}, {3740000, 3664000}]],
-    [?assertEqual({gap, {FromMs, ToMs}, Picture(FromMs)}, weft_ops_recording:picture(Dir, AtMs))
+    [?assertEqual({gap, {FromMs, ToMs}, pictured(FromMs)}, weft_ops_recording:picture(Dir, AtMs))
      || {AtMs, FromMs, ToMs} <- [{18001, 2000, 3602000}, {3601999, 2000, 3602000},
                                  {3620001, 3604000, 3664000}, {3663999, 3604000, 3664000},
                                  {3740001, 3664000, infinity}]].
+
+row(AtMs) -> {AtMs, {sample, #{node => a, at_ms => AtMs, period_ms => 2000}}}.
+
+pictured(AtMs) ->
+    {AtMs, {sample, Sample}} = row(AtMs),
+    (weft_ops_reel:blank())#{nodes := #{a => Sample}}.
+
+%% As after a crash while one was written, and of a bad disk.
+a_gap_of_damaged_chunks(Dir) ->
+    Chunks = [One, Two, Three, Four] = [[row(0), row(2000)], [row(4000), row(60000)],
+                                        [row(64000), row(120000)], [row(124000)]],
+    write(Dir, Chunks),
+    {ok, [{Path, _}]} = weft_ops_recording_files:list(Dir),
+    Bytes = fun(Rows) -> binary_to_list(encoded(Rows)) end,
+    Written = fun(Parts) ->
+                  ok = file:write_file(Path, Parts),
+                  [weft_ops_recording:picture(Dir, AtMs) || AtMs <- [12000, 30000, 90000, 124000]]
+              end,
+    CutOff = lists:droplast(Bytes(Two)),
+    ?assertEqual([{ok, pictured(2000)}, {gap, {2000, infinity}, pictured(2000)},
+                  {gap, {2000, infinity}, pictured(2000)}, {gap, {2000, infinity}, pictured(2000)}],
+                 Written([Bytes(One), CutOff])),
+    Wrong = fun(Rows) -> lists:droplast(Bytes(Rows)) ++ "x" end,
+    ?assertEqual([{ok, pictured(2000)}, {gap, {2000, 64000}, pictured(2000)},
+                  {gap, {2000, 124000}, pictured(2000)}, {ok, pictured(124000)}],
+                 Written([Bytes(One), Wrong(Two), Wrong(Three), Bytes(Four)])),
+    [?assertMatch({error, _}, Read) || Read <- Written([Wrong(One), Wrong(Two)])].
 
 a_file_that_was_cut_off(Dir) ->
     write(Dir, [[{1000, {silent, a}}], [{2000, {silent, b}}]]),
@@ -189,14 +212,14 @@ any(Below) -> rand:uniform(Below) - 1.
 
 write(Dir, Chunks) ->
     lists:foldl(fun([{FromMs, _} | _] = Rows, Files) ->
-                    Chunk = lists:foldl(fun({AtMs, Row}, Acc) ->
-                                            weft_ops_chunk:add(AtMs, Row, Acc)
-                                        end, weft_ops_chunk:new(), Rows),
-                    {ok, Next} = weft_ops_recording_files:append(FromMs,
-                                                                 weft_ops_chunk:encode(Chunk),
-                                                                 Files),
+                    {ok, Next} = weft_ops_recording_files:append(FromMs, encoded(Rows), Files),
                     Next
                 end, weft_ops_recording_files:new(#{dir => Dir, bytes_max => 1048576}), Chunks).
+
+encoded(Rows) ->
+    weft_ops_chunk:encode(lists:foldl(fun({AtMs, Row}, Chunk) ->
+                                          weft_ops_chunk:add(AtMs, Row, Chunk)
+                                      end, weft_ops_chunk:new(), Rows)).
 
 all(Dir, Span) ->
     {ok, Entries, Problems} = weft_ops_recording:fold(Dir, Span,

@@ -16,6 +16,8 @@
 -define(CHUNK_MS, 60000).
 -define(LATE_MS, 10000).
 -define(PERIODS, 3).
+%% So many chunks in a row that can not be read are a gap. Each costs a look at all of them.
+-define(DAMAGED_MAX, 10).
 
 %% What was written when.
 -type entry() :: {AtMs :: integer(), weft_ops_reel:entry()}.
@@ -63,15 +65,20 @@ fold(Dir, {FromMs, ToMs}, Fun, Acc0) ->
 
 %% @doc The picture as `weft_ops:picture/0' would have been at that time. In a gap: between which
 %% entries, and the picture before. It is one from when the next entry was missed and, after the
-%% last one, had to be written.
+%% last one, had to be written. What can not be read is a gap, too.
 -spec picture(file:filename_all(), AtMs :: integer()) ->
           {ok, weft_ops_picture:picture()}
           | {gap, {FromMs :: integer(), ToMs :: integer() | infinity}, weft_ops_picture:picture()}
           | {error, Text :: string()}.
-picture(Dir, AtMs) ->
+picture(Dir, AtMs) -> picture(Dir, AtMs, AtMs, 0).
+
+%% From the last chunk that begins until BeginMs. Damaged: how many begin later and can not be read.
+picture(Dir, AtMs, BeginMs, Damaged) ->
     %% An integer is smaller than any atom.
     Around = fun(#{from_ms := FromMs}, {Before, Next}, R) when FromMs > AtMs ->
                      {{Before, min(FromMs, Next)}, R};
+                (#{from_ms := FromMs}, {Before, Next}, R) when FromMs > BeginMs ->
+                     {{Before, Next}, R};
                 (#{from_ms := FromMs}, {none, Next}, R) ->
                      {{FromMs, Next}, R};
                 (#{from_ms := FromMs}, {Before, Next}, R) ->
@@ -82,11 +89,20 @@ picture(Dir, AtMs) ->
             {error, lists:flatten(io_lib:format("nothing was recorded in ~ts at that time or "
                                                 "before", [Dir]))};
         {ok, {FromMs, NextMs}, _Problems} ->
-            pictured(AtMs, fold(Dir, {FromMs, before(NextMs)}, entry_at(AtMs),
-                                {weft_ops_reel:blank(), FromMs, NextMs}));
+            Read = fold(Dir, {FromMs, before(NextMs)}, entry_at(AtMs),
+                        {weft_ops_reel:blank(), none, NextMs}),
+            case pictured(AtMs, Damaged, Read) of
+                {error, Text} when Damaged < ?DAMAGED_MAX ->
+                    or_error(Text, picture(Dir, AtMs, FromMs - 1, Damaged + 1));
+                Pictured ->
+                    Pictured
+            end;
         {error, Text} ->
             {error, Text}
     end.
+
+or_error(Text, {error, _OfWhatWasBefore}) -> {error, Text};
+or_error(_Text, Picture) -> Picture.
 
 before(infinity) -> infinity;
 before(NextMs) -> NextMs - 1.
@@ -99,15 +115,18 @@ entry_at(AtMs) ->
             {Picture, LastMs, min(Ms, NextMs)}
     end.
 
-pictured(_AtMs, {ok, {#{nodes := Nodes}, _, _}, [Problem | _]}) when map_size(Nodes) =:= 0 ->
-    {error, Problem};
-pictured(AtMs, {ok, {Picture, LastMs, NextMs}, _Problems}) ->
-    UnwrittenMs = case NextMs of infinity -> ?CHUNK_MS; _ -> 0 end,
+pictured(_AtMs, _Damaged, {ok, {_, none, _}, Problems}) ->
+    {error, hd(Problems ++ ["what was recorded then is not there any more"])};
+pictured(AtMs, Damaged, {ok, {Picture, LastMs, NextMs}, _Problems}) ->
+    UnwrittenMs = case {Damaged, NextMs} of
+                      {0, infinity} -> ?CHUNK_MS;
+                      _WasWritten -> 0
+                  end,
     case AtMs - LastMs > longest_ms(Picture) + UnwrittenMs of
         true -> {gap, {LastMs, NextMs}, Picture};
         false -> {ok, Picture}
     end;
-pictured(_AtMs, {error, Text}) ->
+pictured(_AtMs, _Damaged, {error, Text}) ->
     {error, Text}.
 
 %% How long it may take until the next entry: they come each period, as far as agents answer.
