@@ -17,12 +17,15 @@
 -define(CHUNK_MS, 60000).
 %% Of rows that are not compressed.
 -define(CHUNK_BYTES_MAX, 8388608).
-%% How long the agents are waited for. What they know of events of that time is asked again.
+%% How long the agents are waited for. Events of so much time before the last look are asked for
+%% again, as an agent may not have answered: `weft_ops_reel' knows which of them are written.
 -define(TIMEOUT_MS, 5000).
 -define(EVENTS_MS, 30000).
 
 -record(recorder, {period_ms :: pos_integer(),
                    due_ms :: integer(),
+                   %% When agents were asked for events; at first, when this began.
+                   asked_ms :: integer(),
                    chunk = weft_ops_chunk:new() :: weft_ops_chunk:chunk(),
                    reel = weft_ops_reel:new() :: weft_ops_reel:state(),
                    files :: weft_ops_recording_files:writing(),
@@ -47,7 +50,8 @@ flush() ->
 init({Recording, PeriodMs}) ->
     %% What was gathered is written at the end.
     _ = process_flag(trap_exit, true),
-    {ok, timer(#recorder{period_ms = PeriodMs, due_ms = now_ms(),
+    NowMs = now_ms(),
+    {ok, timer(#recorder{period_ms = PeriodMs, due_ms = NowMs, asked_ms = NowMs,
                          files = weft_ops_recording_files:new(Recording)})}.
 
 %% Periods that have passed by are left out.
@@ -81,13 +85,15 @@ handle_info(Message, Recorder) ->
 -spec terminate(term(), #recorder{}) -> #recorder{}.
 terminate(_Reason, Recorder) -> written(Recorder).
 
-looked(#recorder{chunk = Chunk, reel = Reel0} = Recorder) ->
+looked(#recorder{chunk = Chunk, reel = Reel0, asked_ms = AskedMs} = Recorder) ->
+    NowMs = now_ms(),
+    SinceMs = erlang:system_time(millisecond) - (NowMs - AskedMs) - ?EVENTS_MS,
     %% In this order: what an event tells is in the picture that is written with it.
-    Events = weft_ops_picture:events(erlang:system_time(millisecond) - ?EVENTS_MS, ?TIMEOUT_MS),
+    Events = weft_ops_picture:events(SinceMs, ?TIMEOUT_MS),
     Picture = weft_ops_picture:take(?TIMEOUT_MS),
     AtMs = erlang:system_time(millisecond),
     {Entries, Reel} = weft_ops_reel:entries({AtMs, Picture}, Events, Reel0),
-    Recorder#recorder{reel = Reel,
+    Recorder#recorder{reel = Reel, asked_ms = NowMs,
                       chunk = lists:foldl(fun(Entry, Acc) ->
                                               weft_ops_chunk:add(AtMs, Entry, Acc)
                                           end, Chunk, Entries)}.

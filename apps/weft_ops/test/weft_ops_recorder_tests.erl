@@ -1,0 +1,40 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What the recorder asks agents for.
+-module(weft_ops_recorder_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(PERIOD_MS, 1000).
+%% What was asked for before is asked for again, of so much time.
+-define(AGAIN_MS, 30000).
+
+%% However long a period is: of two looks the one that is late takes nothing from the other.
+events_since_the_last_look_are_asked_for_test() ->
+    ok = weft_view:new(),
+    Test = self(),
+    {Agent, Ref} = spawn_monitor(fun() -> agent(Test) end),
+    true = register(weft_ops_agent, Agent),
+    Dir = filename:join([filename:basedir(user_cache, "weft"), "test",
+                         integer_to_list(erlang:system_time(nanosecond))]),
+    {ok, Recorder} = weft_ops_recorder:start_link(#{sample_ms => ?PERIOD_MS,
+                                                    recording => #{dir => Dir,
+                                                                   bytes_max => 1048576}}),
+    try
+        ?assertMatch(LastMs when LastMs >= 2 * (?PERIOD_MS + ?AGAIN_MS), asked() + asked())
+    after
+        ok = gen_server:stop(Recorder),
+        true = exit(Agent, kill),
+        receive {'DOWN', Ref, process, Agent, _} -> ok = file:del_dir_r(Dir) end
+    end.
+
+asked() -> receive {events_of, LastMs} -> LastMs end.
+
+agent(Test) ->
+    receive
+        {'$gen_call', From, {events_of, _} = Question} ->
+            Test ! Question,
+            gen_server:reply(From, {ok, []});
+        {'$gen_call', From, {ask, _Duty}} ->
+            gen_server:reply(From, {ok, #{nodes => #{}, alarms => []}})
+    end,
+    agent(Test).
