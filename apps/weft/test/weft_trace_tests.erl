@@ -53,6 +53,13 @@ a_link_that_is_down_ends_the_way_test() ->
     World = maps:update_with(a, fun(S) -> S#{links := [Down, link_to(h)]} end, world()),
     ?assertEqual({error, {link_down, g}, []}, walk(a, b, World)).
 
+%% Its process did not answer: nobody says that it is down.
+a_link_of_which_nothing_is_known_is_gone_over_test() ->
+    Unknown = fun(S) -> S#{links := [link_to(h)], unanswered => [#{what => link, node => g}]} end,
+    World = maps:update_with(a, Unknown, world()),
+    ?assertEqual({ok, [{a, g, session}, {g, b, session}]}, walk(a, b, World)),
+    ?assertEqual({ok, [{a, g, route}]}, walk(a, g, World)).
+
 a_way_that_comes_back_is_no_way_test() ->
     World = #{a => status([link_to(b)], [], #{z => b}), b => status([link_to(a)], [], #{z => a})},
     ?assertEqual({error, {loop, a}, [{a, b}]}, walk(a, z, World)).

@@ -10,8 +10,9 @@
 -define(PATH_MS, 8000).
 -define(NODE_MS, 6000).
 -define(CALL_MS, 3000).
-%% As why/1 asks each link and session.
+%% As why/1 asks each link and session, and how long these have for their answers.
 -define(WHY_MAX, 3).
+-define(WHY_MS, 1000).
 -define(GIVEN, [weft_dashboard_node, weft_dashboard_migrations]).
 
 %% --- the path ---------------------------------------------------------------------------------
@@ -107,7 +108,12 @@ explained(Node, Peer) ->
     end.
 
 reasons(Node, Peer) ->
-    #{text := Lines} = erpc:call(Node, weft_status, why, [Peer], ?CALL_MS),
+    #{text := Lines} = try erpc:call(Node, weft_status, why, [Peer, unknown, ?WHY_MS], ?CALL_MS)
+                       catch
+                           %% One of the version before.
+                           error:{exception, undef, _} ->
+                               erpc:call(Node, weft_status, why, [Peer], ?CALL_MS)
+                       end,
     [text(Line) || Line <- Lines].
 
 %% --- names ------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@
 -type wanted() :: #{migrations := boolean()}.
 
 -define(INTERVAL_MS, 200).
+%% A link or session that has not answered by then is left out.
+-define(STATUS_MS, 1000).
 -define(PROCESSES_MAX, 50000).
 -define(TOP, 20).
 -define(ROWS_MAX, 200).
@@ -33,7 +35,7 @@ look(#{migrations := AreWanted}) ->
                      true -> weft_dashboard_migrations:count(Busiest);
                      false -> #{}
                  end,
-    #{links := Links, sessions := Sessions} = Status = weft_status:status(),
+    #{links := Links, sessions := Sessions} = Status = weft_status:status(?STATUS_MS),
     #{schedulers => utilisation(WallBefore, Wall),
       schedulers_online => erlang:system_info(schedulers_online),
       run_queues => erlang:statistics(run_queue_lengths), memory => maps:from_list(erlang:memory()),

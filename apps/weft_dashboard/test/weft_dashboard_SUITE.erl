@@ -12,7 +12,8 @@
                                  take/1, ack/2, close/1]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
--export([the_model_is_what_the_nodes_say/1, a_browser_follows/1, what_happened_is_told/1,
+-export([the_model_is_what_the_nodes_say/1, a_browser_follows/1,
+         a_session_that_is_stuck_hides_no_node/1, what_happened_is_told/1,
          a_recorded_time_is_a_model/1, wrong_times_are_refused/1]).
 -export([nothing_is_done_without_the_token/1, foreign_pages_are_refused/1,
          no_file_elsewhere_is_served/1, what_is_not_understood_ends_a_websocket/1,
@@ -25,9 +26,9 @@
 suite() -> [{timetrap, {minutes, 1}}].
 
 all() ->
-    [the_model_is_what_the_nodes_say, a_browser_follows, what_happened_is_told,
-     a_recorded_time_is_a_model, wrong_times_are_refused, nothing_is_done_without_the_token,
-     foreign_pages_are_refused, no_file_elsewhere_is_served,
+    [the_model_is_what_the_nodes_say, a_browser_follows, a_session_that_is_stuck_hides_no_node,
+     what_happened_is_told, a_recorded_time_is_a_model, wrong_times_are_refused,
+     nothing_is_done_without_the_token, foreign_pages_are_refused, no_file_elsewhere_is_served,
      what_is_not_understood_ends_a_websocket, there_are_so_many_browsers_at_most,
      odd_arguments_end_no_process].
 
@@ -88,6 +89,27 @@ a_browser_follows(Config) ->
     ?assert(Second > First),
     ?assert(maps:get(<<"at_ms">>, Model) > 0),
     ok = close(Later).
+
+%% Of node b, with its neighbour: that with the node of the dashboard is another one.
+a_session_that_is_stuck_hides_no_node(Config) ->
+    [A, G, B] = ?config(nodes, Config),
+    until(fun() -> call(B, net_kernel, connect_node, [name(G)]) end),
+    [Stuck] = [Pid || #{node := Peer, pid := Pid} <- maps:get(sessions, call(B, weft, status, [])),
+                      Peer =:= name(G)],
+    [Of, To, End] = [binary_to_list(text(name(Node))) || Node <- [B, G, A]],
+    until(fun() -> element(1, get(Config, ["/api/node?name=", Of])) =:= 200 end),
+    ok = call(B, sys, suspend, [Stuck]),
+    Looks = [get(Config, Path) || Path <- [["/api/node?name=", Of],
+                                           ["/api/why?from=", Of, "&to=", To],
+                                           ["/api/path?from=", Of, "&to=", End]]],
+    ok = call(B, sys, resume, [Stuck]),
+    [{200, #{<<"sessions">> := Sessions}}, {200, #{<<"text">> := [First | Why]}},
+     {200, #{<<"hops">> := Hops} = Path}] = Looks,
+    ?assertEqual(iolist_to_binary([Of, " and ", To, " are connected."]), First),
+    ?assertMatch([_], [Line || <<"Session: its process does not answer", _/binary>> = Line <- Why]),
+    ?assertEqual([text(name(A))], [With || #{<<"node">> := With} <- Sessions]),
+    ?assertEqual([text(name(G)), text(name(A))], [Next || #{<<"to">> := Next} <- Hops]),
+    ?assertNot(is_map_key(<<"error">>, Path)).
 
 %% --- the past -----------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@
 %% sizes carry their unit in the name of the key.
 -module(weft_status).
 
--export([status/0, status/1, why/1, why/2]).
+-export([status/0, status/1, why/1, why/2, why/3]).
 -export_type([status/0, link/0, session/0, why/0, unanswered/0]).
 
 -define(TIMEOUT_MS, 5000).
@@ -163,12 +163,22 @@ why(Node) ->
 %% it (`weft_trace'): the nodes from this one to Node, both included.
 -spec why(node(), Way :: [node()] | unknown) -> why().
 why(Node, Way) ->
-    #{links := Links, connected := Connected} = Status = status(),
+    why(Node, Way, ?TIMEOUT_MS).
+
+%% @doc The same, of what answers in that time.
+-spec why(node(), Way :: [node()] | unknown, TimeoutMs :: pos_integer()) -> why().
+why(Node, Way, TimeoutMs) ->
+    #{links := Links, connected := Connected} = Status = status(TimeoutMs),
     Next = first_hop(Node, Status),
     Why = #{from => node(), to => Node, next_hop => Next, link => named(Next, Links),
             session => named(Node, maps:get(sessions, Status)),
             connected => lists:member(Node, Connected)},
-    Why#{text => [unicode:characters_to_list(Line) || Line <- text(Node, Why, Way)]}.
+    Known = case [Pid || #{what := session, node := N, pid := Pid} <- maps:get(unanswered, Status),
+                         N =:= Node] of
+                [_ | _] when map_get(session, Why) =:= undefined -> Why#{session := unknown};
+                _ -> Why
+            end,
+    Why#{text => [unicode:characters_to_list(Line) || Line <- text(Node, Known, Way)]}.
 
 named(Node, Rows) ->
     case [Row || #{node := N} = Row <- Rows, N =:= Node] of
@@ -247,6 +257,8 @@ cut(Node, #{next_hop := Next}) ->
 
 session_text(undefined) ->
     "Session: none. It begins with the first message to the node.";
+session_text(unknown) ->
+    "Session: its process does not answer, so nothing else is known of it.";
 session_text(#{state := State, resumes := 0}) ->
     io_lib:format("Session: ~ts, never interrupted.", [state(State)]);
 session_text(#{state := State, resumes := Resumes, last_resume_ms := LastMs, last_error := Last}) ->
@@ -265,7 +277,7 @@ state(resuming) ->
                                    [TimeoutMs])
     end.
 
-queue_text(undefined, _Link) ->
+queue_text(NothingIsKnown, _Link) when is_atom(NothingIsKnown) ->
     [];
 queue_text(#{unacked_bytes := Unacked, bytes_in := In, bytes_out := Out}, Link) ->
     Waiting = case Link of #{queued_bytes := Bytes} -> Bytes; undefined -> 0 end,

@@ -22,6 +22,8 @@
 %% No way is longer: the hop limit of a circuit is one byte.
 -define(HOPS_MAX, 255).
 -define(ASK_TIMEOUT_MS, 5000).
+%% A node answers also if one of its links or sessions does not, which it waits for so long.
+-define(STATUS_MS, 2000).
 
 %% @doc The way From -> To. Errors: no route at a node, a link on the way that is down, a node that
 %% does not answer, a way that comes back to a node (routes are changing) or does not end.
@@ -40,9 +42,8 @@ walk(Node, To, Came, Ask, Hops) ->
 
 step(no_route, _Node, _To, _Status, _Ask, Hops) ->
     {error, no_route, lists:reverse(Hops)};
-step({By, Next, Label}, Node, To, #{links := Links}, Ask, Hops) ->
-    Up = [RttUs || #{node := N, state := up, rtt_us := RttUs} <- Links, N =:= Next],
-    case {Up, [Next || #{from := Seen} <- Hops, Seen =:= Next]} of
+step({By, Next, Label}, Node, To, Status, Ask, Hops) ->
+    case {up(Next, Status), [Next || #{from := Seen} <- Hops, Seen =:= Next]} of
         {[], _} ->
             {error, {link_down, Next}, lists:reverse(Hops)};
         {_, [_ | _]} ->
@@ -51,6 +52,13 @@ step({By, Next, Label}, Node, To, #{links := Links}, Ask, Hops) ->
             Hop = #{from => Node, to => Next, rtt_us => RttUs, by => By},
             walk(Next, To, {Node, Label}, Ask, [Hop | Hops])
     end.
+
+%% The round trip of the link to that neighbour, unless it is down: of one whose process did not
+%% answer nothing else is known.
+up(Node, #{links := Links} = Status) ->
+    [RttUs || #{node := N, state := up, rtt_us := RttUs} <- Links, N =:= Node]
+        ++ [undefined || #{what := link, node := N} <- maps:get(unanswered, Status, []),
+                         N =:= Node].
 
 %% Where a node sends, or relays, frames for To; and the label of the circuit on that link.
 next(To, start, #{sessions := Sessions} = Status) ->
@@ -70,8 +78,8 @@ next(To, {From, Label}, #{links := Links} = Status) ->
     end.
 
 %% The order of `weft_next_hop:choose/1'.
-by_route(To, #{links := Links, routes := Routes, topology := Topology}) ->
-    case {[up || #{node := N, state := up} <- Links, N =:= To], Routes} of
+by_route(To, #{routes := Routes, topology := Topology} = Status) ->
+    case {up(To, Status), Routes} of
         {[_ | _], _} -> {route, To, none};
         {[], #{To := #{next_hop := Next}}} -> {route, Next, none};
         {[], #{}} when Topology =:= undefined -> {route, To, none};
@@ -82,7 +90,7 @@ by_route(To, #{links := Links, routes := Routes, topology := Topology}) ->
 %% session of it that does not answer is missing then, and the rest arrives in time.
 -spec ask(node()) -> {ok, weft_status:status()} | error.
 ask(Node) ->
-    try {ok, erpc:call(Node, weft_status, status, [?ASK_TIMEOUT_MS div 2], ?ASK_TIMEOUT_MS)}
+    try {ok, erpc:call(Node, weft_status, status, [?STATUS_MS], ?ASK_TIMEOUT_MS)}
     catch error:{erpc, _} -> error
     end.
 
