@@ -2,13 +2,18 @@
 %% @doc What happened in the cluster, for browsers: the events that agents know, and models of times
 %% that a recording of `weft_ops' has (`recording' in the configuration).
 %%
-%% At most the newest 2000 events are told. A recording is read at each request, in bounded time.
+%% At most the newest 2000 events are told. A recording is read at each request, in bounded time, by
+%% a few at a time: others are refused. Who reads for one that has gone is ended.
 -module(weft_dashboard_past).
 
 -export([events/2, span/1, model/2]).
+-export([watch/2]).
 
 -define(EVENTS_MAX, 2000).
 -define(READ_MS, 10000).
+%% Who reads has one of these names.
+-define(READERS, [weft_dashboard_reader_1, weft_dashboard_reader_2, weft_dashboard_reader_3,
+                  weft_dashboard_reader_4]).
 %% The end of the year 9999.
 -define(LATEST_MS, 253402300799999).
 
@@ -28,12 +33,11 @@ known(SinceMs, Config) ->
 recorded(_SinceMs, #{recording := none}) ->
     [];
 recorded(SinceMs, #{recording := Dir}) ->
-    Fold = weft_ops_recording:fold(Dir, {SinceMs, infinity},
-                                   fun({_AtMs, {event, Event}}, Events) -> [Event | Events];
-                                      (_Other, Events) -> Events
-                                   end, []),
-    case Fold of
-        {ok, Events, _Problems} -> [Event || #{at_ms := AtMs} = Event <- Events, AtMs >= SinceMs];
+    Add = fun({_AtMs, {event, Event}}, Events) -> [Event | Events];
+             (_Other, Events) -> Events
+          end,
+    case in_turn(fun() -> weft_ops_recording:fold(Dir, {SinceMs, infinity}, Add, []) end) of
+        {ok, Read, _Problems} -> [Event || #{at_ms := AtMs} = Event <- Read, AtMs >= SinceMs];
         {error, _NothingYet} -> []
     end.
 
@@ -48,7 +52,7 @@ span(#{recording := none}) ->
     none();
 span(#{recording := Dir}) ->
     in_time(fun() ->
-                    case weft_ops_recording:span(Dir) of
+                    case in_turn(fun() -> weft_ops_recording:span(Dir) end) of
                         {ok, {FromMs, ToMs}} ->
                             {200, #{from_ms => FromMs, to_ms => ToMs}};
                         {error, Text} ->
@@ -65,7 +69,7 @@ model(_AtMs, #{recording := none}) ->
     none();
 model(AtMs, #{recording := Dir}) ->
     in_time(fun() ->
-                    case weft_ops_recording:picture(Dir, AtMs) of
+                    case in_turn(fun() -> weft_ops_recording:picture(Dir, AtMs) end) of
                         {ok, Picture} -> {200, of_picture(Picture, groups(Picture), AtMs)};
                         {gap, Span, Before} -> {200, of_gap(Span, Before, AtMs)};
                         {error, Text} -> {404, #{error => unicode:characters_to_binary(Text)}}
@@ -103,7 +107,31 @@ none() ->
                        "the directory of one">>}}.
 
 in_time(Fun) ->
-    case weft_ask:all([read], fun(read) -> Fun() end, ?READ_MS) of
+    Asker = self(),
+    case weft_ask:all([read], fun(read) -> watched(Asker, Fun) end, ?READ_MS) of
         {[{read, Answer}], []} -> Answer;
         {[], [read]} -> {504, #{error => <<"this took too long">>}}
     end.
+
+watched(Asker, Fun) ->
+    _ = spawn(?MODULE, watch, [Asker, self()]),
+    try Fun() catch throw:{refused, Answer} -> Answer end.
+
+%% @private A browser that closes its connection ends who asked, and nobody waits for the worker.
+-spec watch(Asker :: pid(), Worker :: pid()) -> true.
+watch(Asker, Worker) ->
+    [_, _] = [monitor(process, Pid) || Pid <- [Asker, Worker]],
+    receive {'DOWN', _, process, _, _} -> exit(Worker, kill) end.
+
+%% A name is given back by the end of who has it, too.
+in_turn(Read) ->
+    case lists:search(fun takes/1, ?READERS) of
+        {value, Name} ->
+            try Read() after unregister(Name) end;
+        false ->
+            throw({refused, {503, #{error => <<"the recording is read for others now: try "
+                                               "again">>}}})
+    end.
+
+takes(Name) ->
+    try register(Name, self()) catch error:badarg -> false end.

@@ -1,8 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What browsers get of a time at which nothing was recorded.
+%% @doc What browsers get of a time at which nothing was recorded, and how many of them may read.
 -module(weft_dashboard_past_tests).
 
 -include_lib("eunit/include/eunit.hrl").
+
+-import(weft_dashboard_browser, [request/2, json/1]).
+
+-define(READERS, [weft_dashboard_reader_1, weft_dashboard_reader_2, weft_dashboard_reader_3,
+                  weft_dashboard_reader_4]).
+-define(QUICK_MS, 3000).
 
 %% As the dashboard was started again after an hour.
 in_a_gap_all_are_silent_and_it_is_said_test() ->
@@ -30,6 +36,44 @@ a_gap_of_a_made_up_file_is_one_test() ->
     end).
 
 said(#{<<"alarms">> := #{<<"not recorded">> := #{<<"text">> := Text}}}) -> Text.
+
+%% To read all of it takes longer than the test.
+who_reads_ends_with_who_has_asked_test_() ->
+    {timeout, 60, fun() ->
+        with_recording([lists:seq(1, 5000)], fun(#{recording := Dir}) ->
+            {ok, [{Path, _}]} = weft_ops_recording_files:list(Dir),
+            {ok, Chunk} = file:read_file(Path),
+            ok = file:write_file(Path, binary:copy(Chunk, 2000)),
+            with_dashboard(Dir, fun read_by_some/1)
+        end)
+    end}.
+
+read_by_some(Port) ->
+    Sockets = [asked("/api/recording?at=1000", Port) || _ <- ?READERS],
+    until(fun() -> readers() =:= ?READERS end),
+    ?assertMatch({503, #{<<"error">> := <<"the recording is read for others", _/binary>>}},
+                 json(request(Port, "/api/recording"))),
+    lists:foreach(fun gen_tcp:close/1, Sockets),
+    until(fun() -> readers() =:= [] end),
+    ?assertMatch({200, #{<<"from_ms">> := 1}}, json(request(Port, "/api/recording"))).
+
+readers() -> [Name || Name <- ?READERS, whereis(Name) =/= undefined].
+
+until(Condition) -> weft_test_nodes:until(Condition, ?QUICK_MS).
+
+%% A browser that does not wait for the answer.
+asked(Path, Port) ->
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}]),
+    ok = gen_tcp:send(Socket, ["GET ", Path, " HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"]),
+    Socket.
+
+with_dashboard(Dir, Fun) ->
+    {ok, _} = application:ensure_all_started(cowboy),
+    {ok, Config} = weft_dashboard_config:parse([{port, 0}, {recording, Dir}]),
+    {ok, Supervisor} = weft_dashboard:start(Config),
+    try Fun(weft_dashboard:port())
+    after weft_dashboard_made_up:stop(Supervisor)
+    end.
 
 %% With chunks of samples of these times.
 with_recording(Chunks, Fun) ->
