@@ -86,8 +86,8 @@ by_route(To, #{routes := Routes, topology := Topology} = Status) ->
         {[], #{}} -> no_route
     end.
 
-%% @doc Asks a node for its status by the distribution. The node has half of the time: a link or
-%% session of it that does not answer is missing then, and the rest arrives in time.
+%% @doc Asks a node for its status by the distribution. A link or session of it that does not answer
+%% is missing then, and the rest arrives in time.
 -spec ask(node()) -> {ok, weft_status:status()} | error.
 ask(Node) ->
     try {ok, erpc:call(Node, weft_status, status, [?STATUS_MS], ?ASK_TIMEOUT_MS)}
