@@ -104,10 +104,7 @@ asked({cover, Question}, _From, #vnode{module = Module, data = Data} = Vnode) ->
 asked(opened, _From, Vnode) ->
     {reply, {ok, started}, Vnode};
 asked(waiting, _From, #vnode{module = Module, data = Data} = Vnode) ->
-    Waiting = case erlang:function_exported(Module, waiting, 1) of
-                  true -> Module:waiting(Data);
-                  false -> 0
-              end,
+    Waiting = weft_vnode_optional:waiting(Module, Data),
     {reply, Waiting + case promised(Vnode) of none -> 0; _ -> 1 end, Vnode};
 asked({hand_over, Transfer}, {Caller, _} = From, #vnode{sending = none} = Vnode)
   when node(Caller) =:= node() ->
@@ -176,10 +173,7 @@ told(Message, Vnode) ->
 terminate(_Reason, #vnode{data = ?NOT_OPEN(_)}) ->
     ok;
 terminate(Reason, #vnode{module = Module, data = Data}) ->
-    case erlang:function_exported(Module, terminate, 2) of
-        true -> Module:terminate(Reason, Data);
-        false -> ok
-    end.
+    weft_vnode_optional:terminate(Module, Reason, Data).
 
 %% What users have stored is not for logs.
 %% @private
@@ -205,7 +199,7 @@ whose(primary, #vnode{partition = Partition}) ->
     end.
 
 command(From, Key, Command, #vnode{module = Module, data = Data} = Vnode) ->
-    To = {From, is_held(Key, Command, Vnode)},
+    To = {From, weft_vnode_optional:is_held(Module, Key, Command, Data)},
     {noreply, case Module:command(Key, Command, Data) of
                   {reply, Reply} -> answer_to(To, {ok, Reply}, Vnode);
                   {change, Change, Reply} -> changes([{Key, Change}], To, Reply, Vnode);
@@ -234,12 +228,7 @@ change(Key, Change, Note, #vnode{module = Module, data = Data} = Vnode) ->
         {{error, Reason}, _} -> not_written(Reason, Vnode)
     end.
 
-commits(#vnode{module = Module}) -> erlang:function_exported(Module, commit, 1).
-
-%% What is read may not be on disk yet, so that is held, too.
-is_held(Key, Command, #vnode{module = Module, data = Data} = Vnode) ->
-    commits(Vnode) andalso (not erlang:function_exported(Module, is_held, 3)
-                            orelse Module:is_held(Key, Command, Data)).
+commits(#vnode{module = Module}) -> weft_vnode_optional:commits(Module).
 
 answer_to({From, true}, Answer, #vnode{held = Held} = Vnode) ->
     Vnode#vnode{held = [{From, Answer} | Held]};
@@ -288,10 +277,7 @@ anew(#vnode{kept = Kept} = Vnode) ->
     note({reset, Attempt}, Vnode).
 
 note(Note, #vnode{module = Module, data = Data} = Vnode) ->
-    case erlang:function_exported(Module, note, 2) of
-        true -> noted(Note, written(Module:note(Note, Data), Vnode));
-        false -> noted(Note, Vnode)
-    end.
+    noted(Note, written(weft_vnode_optional:note(Module, Note, Data), Vnode)).
 
 %% What can not be written, the other end may not take for written. The next process of the
 %% partition goes on with what is.
@@ -472,13 +458,8 @@ cancelled(#vnode{module = Module, data = Data} = Vnode) ->
     Mark = {mark, none},
     noted(Mark, written(Module:cancelled(Mark, Data), Vnode#vnode{receiving = none})).
 
-at_rest(#vnode{module = Module, data = Data} = Vnode) ->
-    case erlang:function_exported(Module, tick, 1) of
-        true ->
-            case {Module:tick(Data), Vnode} of
-                {{stop, New}, #vnode{sending = none}} ->
-                    {stop, normal, Vnode#vnode{data = New}};
-                {{_, New}, _} -> {noreply, Vnode#vnode{data = New}}
-            end;
-        false -> {noreply, Vnode}
+at_rest(#vnode{module = Module, data = Data, sending = Sending} = Vnode) ->
+    case {weft_vnode_optional:tick(Module, Data), Sending} of
+        {{stop, New}, none} -> {stop, normal, Vnode#vnode{data = New}};
+        {{_, New}, _} -> {noreply, Vnode#vnode{data = New}}
     end.
