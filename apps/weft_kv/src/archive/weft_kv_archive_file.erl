@@ -266,8 +266,8 @@ counted(Records, Kept, #{into := {Name, _}, counts := Counts} = State) ->
 
 sent(#{batch := []} = State) ->
     {ok, State};
-sent(#{batch := Batch, ask := Ask, into := {_, Into}, options := Options} = State) ->
-    Given = #{overwrite => maps:get(overwrite, Options, false)},
+sent(#{batch := Batch, ask := Ask, into := {From, Into}, options := Options} = State) ->
+    Given = #{overwrite => maps:get(overwrite, Options, false), from => From},
     case Ask(weft_kv_import, records, [Into, lists:reverse(Batch), Given]) of
         {ok, {ok, #{records := Records, kept := Kept}}} ->
             {ok, counted(Records, Kept, State#{batch := []})};

@@ -3,6 +3,10 @@
 %% is there: what the store has seen replaced stays so, what it did not know becomes a sibling, and
 %% what is there already changes nothing. So it may be done again after an error.
 %%
+%% An actor numbers what it writes in all buckets of its partition together. So an object of another
+%% bucket seems to know of writes to this one, which it has never seen, or those of this one seem to
+%% know of it. In this bucket its actors have other names, with that of the bucket it comes from.
+%%
 %% Values of strong buckets have no history that could be merged. They are written where the key has
 %% no value; where it has another one, that stays, unless `overwrite' is given.
 %%
@@ -19,8 +23,9 @@
 -define(PAUSE_MS, 100).
 -define(RETRIES, 10).
 
-%% @doc All of these records are in the store. After an error some of them are.
--spec records(atom(), [binary()], #{overwrite := boolean()}) ->
+%% @doc All of these records are in the store. After an error some of them are. `from': the name of
+%% their bucket, which earlier versions do not say.
+-spec records(atom(), [binary()], #{overwrite := boolean(), from => binary()}) ->
           {ok, counts()} | {error, unknown_bucket | not_running | {key, binary(), term()}
                                  | bad_record}.
 records(Bucket, Bodies, Given) ->
@@ -45,13 +50,24 @@ one(Bucket, Body, #{value_max := Max} = Options, Given, DeadlineMs) ->
         {{object, Key, Object}, eventual} ->
             case lists:max([0 | [byte_size(Value) || Value <- weft_kv_object:values(Object)]]) of
                 Bytes when Bytes > Max -> {error, {key, Key, {too_large, Max}}};
-                _ -> again(Key, DeadlineMs, fun() -> merged(Bucket, Key, Object, Options) end)
+                _ ->
+                    Own = named(Bucket, Object, Given),
+                    again(Key, DeadlineMs, fun() -> merged(Bucket, Key, Own, Options) end)
             end;
         {{register, Key, Value}, strong} ->
             again(Key, DeadlineMs, fun() -> registered(Bucket, Key, Value, Given) end);
         {{error, Reason}, _} -> {error, Reason};
         {_, _} -> {error, bad_record}
     end.
+
+%% A second import has to find the same names.
+named(Bucket, Object, #{from := From}) ->
+    case atom_to_binary(Bucket) of
+        From -> Object;
+        _ -> weft_kv_object:rename(fun(Actor) -> <<Actor/binary, "@", From/binary>> end, Object)
+    end;
+named(_Bucket, Object, _Given) ->
+    Object.
 
 again(Key, DeadlineMs, Once) ->
     case Once() of

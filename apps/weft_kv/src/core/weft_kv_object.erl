@@ -19,7 +19,7 @@
 -module(weft_kv_object).
 
 -export([new/0, put/4, last/2, merge/2, merge/3, once/3, latest/1, siblings/1, values/1, count/1,
-         context/2, decode/2, expire/2]).
+         rename/2, context/2, decode/2, expire/2]).
 -export_type([object/0, value/0, actor/0, writer/0, context/0, of_key/0, vector/0]).
 
 -type actor() :: binary().
@@ -119,6 +119,13 @@ siblings({_, Values}) ->
 %% @doc How many siblings there are, deletions among them.
 -spec count(object()) -> non_neg_integer().
 count({_, Values}) -> map_size(Values).
+
+%% @doc The same writes, of actors with other names; those of distinct ones are distinct.
+-spec rename(fun((actor()) -> actor()), object()) -> object().
+rename(Name, {Known, Values}) ->
+    {maps:from_list([{Name(Actor), Number} || {Actor, Number} <- maps:to_list(Known)]),
+     maps:from_list([{{Name(Actor), Number}, Value}
+                     || {{Actor, Number}, Value} <- maps:to_list(Values)])}.
 
 %% @doc A value whose time is over is as good as deleted.
 -spec expire(integer(), object()) -> object().
