@@ -71,8 +71,8 @@ a_ring_over_a_gateway(Config) ->
     settled(Refs, [RefC]),
     ?assertEqual([gone], statuses(RefA, [RefA])).
 
-%% Each node says by itself in which rack it is, and the one that plans goes by that: copies of a key
-%% are in distinct racks, also when there are more nodes, and on a node that was not told.
+%% Each node says by itself in which rack it is, and the one that plans goes by that: copies of a
+%% key are in distinct racks, also when there are more nodes, and on a node that was not told.
 locations_are_attributes(Config) ->
     [A, B, C, D] = Refs =
         [start(Name, [{tuning, #{attributes => #{rack => Rack}}}],

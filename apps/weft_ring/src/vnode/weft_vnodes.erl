@@ -80,7 +80,8 @@ handle_call({start, Module, Partition, Role}, From, Starting) ->
 handle_call(Request, _From, Starting) ->
     {reply, weft_stray:call(Request), Starting}.
 
-is_startable({Module, Partition} = Which, Role, #starting{config = #{vnodes := Vnodes}} = Starting) ->
+is_startable({Module, Partition} = Which, Role,
+             #starting{config = #{vnodes := Vnodes}} = Starting) ->
     case {lists:keymember(Module, 1, Vnodes), weft_ring_lookup:is_mine(weft_ring, Partition)} of
         {false, _} -> {error, no_vnode};
         {_, {error, Reason}} when Role =/= any; Reason =:= no_partition -> {error, Reason};
