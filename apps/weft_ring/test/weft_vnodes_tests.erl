@@ -5,7 +5,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2]).
+-export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, stored/1, waiting/1]).
 
 -define(WAIT_MS, 10000).
 -define(CALLERS_MAX, 3).
@@ -22,6 +22,8 @@ all_test_() ->
                            {"one that is killed is told", fun killed/0},
                            {"opening counts for the time of a request", fun in_time/0},
                            {"one that is there needs no turn", fun is_there/0},
+                           {"what is on disk waits until it is looked at", fun stored/0},
+                           {"what is on disk has its turn", fun stored_in_turn/0},
                            {"it was started by earlier code", fun earlier_code/0},
                            {"strays end nothing", fun strays/0}]]}.
 
@@ -49,6 +51,7 @@ cleanup({Processes, Level}) ->
                       weft_test_nodes:until(fun() -> not is_process_alive(Pid) end)
                   end, Processes ++ Partitions),
     ok = weft_ring_lookup:withdraw(weft_ring),
+    _ = persistent_term:erase(?MODULE),
     ok = logger:set_primary_config(level, Level).
 
 one_hangs() ->
@@ -138,6 +141,38 @@ is_there() ->
     ?assertEqual({ok, started}, answer(starts(0))),
     ?assertEqual({ok, []}, answer(asks(0, read, ?WAIT_MS))).
 
+%% Also when its process has ended.
+stored() ->
+    ok = persistent_term:put(?MODULE, [0]),
+    Unknown = [{{?MODULE, 0}, unknown}],
+    ?assertEqual(Unknown, weft_vnodes:waiting()),
+    opening(0) ! {open, {error, no_disk}},
+    weft_test_nodes:until(fun no_partitions/0),
+    ?assertEqual(Unknown, weft_vnodes:waiting()),
+    Pid = opening(0),
+    Pid ! {open, {ok, [hint]}},
+    ?assertEqual([{Pid, 1}], weft_vnodes:waiting()),
+    exit(Pid, kill),
+    weft_test_nodes:until(fun no_partitions/0),
+    ?assertEqual(Unknown, weft_vnodes:waiting()),
+    opening(0) ! {open, {ok, []}},
+    ?assertEqual([], weft_vnodes:waiting()).
+
+no_partitions() -> supervisor:which_children(weft_vnode_sup) =:= [] andalso waiting() =:= 0.
+
+%% Who asks for it again and again is no crowd.
+stored_in_turn() ->
+    Others = [{starts(P), opening(P)} || P <- lists:seq(1, weft_vnodes:at_a_time())],
+    ok = persistent_term:put(?MODULE, [0]),
+    Asked = [weft_vnodes:start_stored() || _ <- lists:seq(0, ?CALLERS_MAX)],
+    ?assertEqual([[{?MODULE, 0}] || _ <- Asked], Asked),
+    Caller = starts(0),
+    weft_test_nodes:until(fun() -> callers(0) =:= 1 end),
+    _ = [Pid ! {open, {ok, []}} || {_, Pid} <- Others],
+    opening(0) ! {open, {ok, []}},
+    ?assertEqual({ok, started}, answer(Caller)),
+    ?assertEqual([], weft_vnodes:start_stored()).
+
 earlier_code() ->
     ok = sys:suspend(weft_vnodes),
     #{} = sys:replace_state(weft_vnodes, fun(State) -> element(2, State) end),
@@ -204,3 +239,5 @@ items(_, _, _) -> {[], done}.
 take(_, _, State) -> {ok, State}.
 clear(_, State) -> {ok, State}.
 cover(_, State) -> State.
+stored(_) -> persistent_term:get(?MODULE, []).
+waiting(State) -> length(State).

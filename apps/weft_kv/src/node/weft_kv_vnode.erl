@@ -24,7 +24,7 @@
 -behaviour(weft_vnode).
 
 -export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, tick/1, tick/2,
-         commit/1, is_held/3, terminate/2, directory/1, waiting/1, cancelled/2]).
+         commit/1, is_held/3, terminate/2, directory/1, stored/1, waiting/1, cancelled/2]).
 
 -define(ITEMS_BYTES, 1000000).
 %% Of a handoff: what is asked meanwhile waits for a batch that is read, sent and taken.
@@ -88,6 +88,9 @@ with_durability(Durability, #replica{options = Options} = Replica, Log) ->
 %% @private
 directory(#{dir := Dir}) -> Dir;
 directory(_Options) -> none.
+
+%% @private
+stored(Options) -> weft_kv_disk:stored(directory(Options)).
 
 %% Another one for each run of the process: what the last one has written may be lost.
 actor(Partition) ->

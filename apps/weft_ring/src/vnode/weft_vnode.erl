@@ -13,7 +13,7 @@
 %% `docs/guide/ring.md'.
 -module(weft_vnode).
 
--export([call/4, ask/5, send/5, lost/1, cover/3, directory/2]).
+-export([call/4, ask/5, send/5, lost/1, cover/3, directory/2, stored/2]).
 -export([cover_one/4]).
 -export_type([place/0, sent/0, error/0, item/0, cursor/0]).
 
@@ -70,8 +70,11 @@
     {ok, State :: term()} | {error, term()}.
 %% Where the files are. A second node that is given the same directory does not start.
 -callback directory(Options :: term()) -> none | file:filename().
--optional_callbacks([note/2, tick/1, commit/1, is_held/3, terminate/2, directory/1, waiting/1,
-                     cancelled/2]).
+%% The partitions of which there is something on disk. What waits there for other owners is known as
+%% soon as they have a process, so a node that leaves starts one for each of them.
+-callback stored(Options :: term()) -> [Partition :: non_neg_integer()].
+-optional_callbacks([note/2, tick/1, commit/1, is_held/3, terminate/2, directory/1, stored/1,
+                     waiting/1, cancelled/2]).
 
 -define(AGAIN_MS, 20).
 
@@ -180,6 +183,15 @@ directory(Module, Options) ->
     case erlang:function_exported(Module, directory, 1) of
         true -> Module:directory(Options);
         false -> none
+    end.
+
+%% @doc The partitions of which this node has something on disk.
+-spec stored(module(), Options :: term()) -> [non_neg_integer()].
+stored(Module, Options) ->
+    _ = code:ensure_loaded(Module),
+    case erlang:function_exported(Module, stored, 1) of
+        true -> Module:stored(Options);
+        false -> []
     end.
 
 %% --- one partition ----------------------------------------------------------------------------

@@ -8,7 +8,7 @@
 -module(weft_vnodes).
 -behaviour(gen_server).
 
--export([start_link/1, start/2, at_a_time/0, waiting/0, queues/0]).
+-export([start_link/1, start/2, start_stored/0, at_a_time/0, waiting/0, queues/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2,
          code_change/3, opened/1]).
 
@@ -38,15 +38,35 @@ start({Module, Partition}, Node) ->
     catch exit:{Reason, _} -> {error, Reason}
     end.
 
+%% @doc The partitions of this node that have something on disk and no process. Each gets one, and
+%% nobody waits for that. One that can not be opened is in the list of the next call, too.
+-spec start_stored() -> [which()].
+start_stored() -> start_missing(stored()).
+
+%% The files are looked at here, and not where others wait for a start.
+stored() ->
+    [{{Module, Partition}, process({Module, Partition})}
+     || {Module, Options} <- gen_server:call(?MODULE, vnodes),
+        Partition <- weft_vnode:stored(Module, Options)].
+
+start_missing(Stored) ->
+    Missing = [Which || {Which, none} <- Stored],
+    lists:foreach(fun(Which) -> gen_server:cast(?MODULE, {start, Which}) end, Missing),
+    Missing.
+
 %% @doc How many partitions of this node are opened at the same time.
 -spec at_a_time() -> pos_integer().
 at_a_time() -> max(?AT_A_TIME_MIN, erlang:system_info(schedulers_online)).
 
-%% @doc How much waits in which processes of this node for other owners; 0 is left out.
--spec waiting() -> [{pid(), pos_integer() | unknown}].
+%% @doc How much waits in which partitions of this node for other owners; 0 is left out. What is on
+%% disk and has no process is started, and not known before that is there.
+-spec waiting() -> [{pid(), pos_integer() | unknown} | {which(), unknown}].
 waiting() ->
-    [{Pid, Count} || {_, Pid, _, _} <- supervisor:which_children(weft_vnode_sup), is_pid(Pid),
-                     Count <- [waiting(Pid)], Count =/= 0].
+    Stored = stored(),
+    Pids = [Pid || {_, Pid} <- Stored, is_pid(Pid)]
+        ++ [Pid || {_, Pid, _, _} <- supervisor:which_children(weft_vnode_sup), is_pid(Pid)],
+    [{Which, unknown} || Which <- start_missing(Stored)]
+        ++ [{Pid, Count} || Pid <- lists:usort(Pids), Count <- [waiting(Pid)], Count =/= 0].
 
 %% @doc How many partitions have a process on this node, and how many messages wait for the one for
 %% which most do.
@@ -57,11 +77,10 @@ queues() ->
                          {message_queue_len, Length} <- [process_info(Pid, message_queue_len)]],
     #{processes => length(Lengths), longest => lists:max([0 | Lengths])}.
 
+%% If it has ended, the next look finds what it has left.
 waiting(Pid) ->
     try gen_server:call(Pid, waiting, ?WAITING_MS)
-    catch
-        exit:{Ended, _} when Ended =:= noproc; Ended =:= normal -> 0;
-        exit:_ -> unknown
+    catch exit:_ -> unknown
     end.
 
 %% @private
@@ -77,6 +96,8 @@ handle_call({start, Module, Partition, Role}, From, Starting) ->
         is_there -> {reply, {ok, started}, Starting};
         {error, Reason} -> {reply, {error, Reason}, Starting}
     end;
+handle_call(vnodes, _From, #starting{config = #{vnodes := Vnodes}} = Starting) ->
+    {reply, Vnodes, Starting};
 handle_call(Request, _From, Starting) ->
     {reply, weft_stray:call(Request), Starting}.
 
@@ -89,29 +110,34 @@ is_startable({Module, Partition} = Which, Role,
         _ -> is_there(Which, Starting)
     end.
 
-is_there({Module, Partition} = Which, #starting{callers = Callers}) ->
+is_there(Which, #starting{callers = Callers}) ->
+    case process(Which) of
+        {error, Reason} -> {error, Reason};
+        Pid when is_pid(Pid), not is_map_key(Which, Callers) -> is_there;
+        _ -> ok
+    end.
+
+process({Module, Partition}) ->
     case weft_vnode_names:name(Module, Partition) of
         {ok, Name} ->
-            case not is_map_key(Which, Callers) andalso is_pid(whereis(Name)) of
-                true -> is_there;
-                false -> ok
-            end;
+            case whereis(Name) of undefined -> none; Pid -> Pid end;
         {error, Reason} -> {error, Reason}
     end.
 
 %% --- turns ------------------------------------------------------------------------------------
 
-wanted(Which, From, #starting{callers = Callers, queue = Queue,
-                              config = #{queue_max := Max}} = Starting) ->
+wanted(Which, From, #starting{callers = Callers, config = #{queue_max := Max}} = Starting) ->
     case Callers of
         #{Which := Waiting} when length(Waiting) >= Max ->
             gen_server:reply(From, {error, overload}),
             Starting;
         #{Which := Waiting} ->
             Starting#starting{callers = Callers#{Which := [From | Waiting]}};
-        #{} ->
-            Starting#starting{callers = Callers#{Which => [From]}, queue = queue:in(Which, Queue)}
+        #{} -> queued(Which, [From], Starting)
     end.
+
+queued(Which, Waiting, #starting{callers = Callers, queue = Queue} = Starting) ->
+    Starting#starting{callers = Callers#{Which => Waiting}, queue = queue:in(Which, Queue)}.
 
 next(#starting{opening = Opening, queue = Queue} = Starting) ->
     case map_size(Opening) < at_a_time() andalso queue:out(Queue) of
@@ -149,6 +175,11 @@ answer(Which, Answer, #starting{callers = Callers} = Starting) ->
     Starting#starting{callers = Left}.
 
 %% @private
+handle_cast({start, {_, _} = Which}, #starting{callers = Callers} = Starting) ->
+    case not is_map_key(Which, Callers) andalso is_startable(Which, any, Starting) of
+        ok -> {noreply, next(queued(Which, [], Starting))};
+        _ -> {noreply, Starting}
+    end;
 handle_cast(Request, Starting) ->
     ok = weft_stray:message(Request),
     {noreply, Starting}.
