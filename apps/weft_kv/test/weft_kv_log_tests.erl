@@ -164,6 +164,24 @@ what_may_be_another_nodes_is_not_written_test() ->
                      ok = gen_server:stop(Lock)
                  end).
 
+%% A directory in the way stands for one that may not be written to.
+what_can_not_be_deleted_is_gone_on_with_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, Log0, []} = weft_kv_log:open(Dir, 7, tests),
+                     File = weft_kv_log:file(Log0),
+                     ok = file:rename(File, File ++ ".aside"),
+                     ok = file:make_dir(File),
+                     ?assertMatch({error, {_, File}}, weft_kv_log:delete(Log0)),
+                     ok = file:del_dir(File),
+                     ok = file:rename(File ++ ".aside", File),
+                     {ok, Log} = weft_kv_log:commit(weft_kv_log:append(entry(1), Log0)),
+                     ?assertEqual(entries(1), found(Dir)),
+                     ?assertEqual(ok, weft_kv_log:delete(Log)),
+                     ?assertNot(filelib:is_file(File)),
+                     %% Nobody has anything to do any more.
+                     ?assertEqual(ok, weft_kv_log:delete(Log))
+                 end).
+
 a_file_that_can_not_be_made_is_named_test() ->
     in_directory(fun(Dir) ->
                      ok = file:write_file(filename:join(Dir, "file"), "x"),

@@ -410,7 +410,14 @@ a_partition_without_anything_ends_test() ->
     ?assertMatch({ok, _}, weft_kv_vnode:tick(write(key(1), <<"1">>, ?STORE, vnode(#{})))),
     in_directory(fun(Dir) ->
                      ?assertMatch({stop, _}, weft_kv_vnode:tick(vnode(#{dir => Dir}))),
-                     ?assertEqual([], weft_kv_disk:stored(Dir))
+                     ?assertEqual([], weft_kv_disk:stored(Dir)),
+                     %% Unless its file can not be deleted.
+                     Vnode = vnode(#{dir => Dir}),
+                     ok = file:delete(filename:join(Dir, "0.log")),
+                     ok = file:make_dir(filename:join(Dir, "0.log")),
+                     {ok, Left} = weft_kv_vnode:tick(Vnode),
+                     ok = file:del_dir(filename:join(Dir, "0.log")),
+                     ?assertMatch({stop, _}, weft_kv_vnode:tick(Left))
                  end).
 
 %% Also if nobody looks at it. In place of an owner that is away there may be a new process each

@@ -113,22 +113,11 @@ what_was_handed_over_is_refused_for_a_while_test_() ->
     {spawn, fun handed_over/0}.
 
 handed_over() ->
-    true = register(?NAME, self()),
-    ok = weft_ring_lookup:publish_owners(weft_ring, [node() || _ <- lists:seq(1, 8)]),
-    Config = #{queue_max => 100, handoff_pace_ms => 0, handoff_items => 10, channel => bulk},
-    {ok, New, {continue, Open}} = weft_vnode_process:init({?NAME, ?MODULE, 0, [], Config}),
-    {noreply, Owner} = weft_vnode_process:handle_continue(Open, New),
-    HandOver = {hand_over, {0, 1, node()}},
-    {noreply, Sender} = weft_vnode_process:handle_call(HandOver, {self(), done}, Owner),
-    Receiver = weft_ring_handoff_receiver_core:init(none, #{incarnation => 1}),
-    Given = received(Receiver, Sender),
-    ok = weft_ring_lookup:publish_owners(weft_ring, ['x@nowhere' || _ <- lists:seq(1, 8)]),
     try
-        {noreply, Refusing} = weft_vnode_process:handle_info(tick, Given),
+        {Refusing, Over} = refusing([]),
         ?assertMatch({reply, {error, moved}, _},
                      weft_vnode_process:handle_call({command, primary, key, read},
                                                     {self(), asked}, Refusing)),
-        Over = receive {over, _} = Message -> Message after 10000 -> error(never_over) end,
         ?assertMatch({noreply, _}, weft_vnode_process:handle_info({over, another}, Refusing)),
         ?assertMatch({stop, normal, _}, weft_vnode_process:handle_info(Over, Refusing)),
         %% It has come back meanwhile.
@@ -136,6 +125,43 @@ handed_over() ->
         ?assertMatch({noreply, _}, weft_vnode_process:handle_info(Over, Refusing))
     after weft_ring_lookup:withdraw(weft_ring)
     end.
+
+%% What it leaves on its disk the next process would take for what the owner lacks.
+what_was_handed_over_stays_until_it_can_be_dropped_test_() ->
+    {spawn, fun can_not_be_dropped/0}.
+
+can_not_be_dropped() ->
+    Level = maps:get(level, logger:get_primary_config()),
+    ok = logger:set_primary_config(level, error),
+    try
+        {Refusing, Over} = refusing([stuck]),
+        {noreply, Stuck} = weft_vnode_process:handle_info(Over, Refusing),
+        ?assertMatch({reply, {error, moved}, _},
+                     weft_vnode_process:handle_call({command, primary, key, read},
+                                                    {self(), asked}, Stuck)),
+        {noreply, Ticked} = weft_vnode_process:handle_info(tick, Stuck),
+        Again = receive {over, _} = Message -> Message after 10000 -> error(not_again) end,
+        _ = put(stuck, no),
+        ?assertMatch({stop, normal, _}, weft_vnode_process:handle_info(Again, Ticked))
+    after
+        ok = logger:set_primary_config(level, Level),
+        weft_ring_lookup:withdraw(weft_ring)
+    end.
+
+%% One that was handed over, and the message that ends it.
+refusing(Options) ->
+    true = register(?NAME, self()),
+    ok = weft_ring_lookup:publish_owners(weft_ring, [node() || _ <- lists:seq(1, 8)]),
+    Config = #{queue_max => 100, handoff_pace_ms => 0, handoff_items => 10, channel => bulk},
+    {ok, New, {continue, Open}} = weft_vnode_process:init({?NAME, ?MODULE, 0, Options, Config}),
+    {noreply, Owner} = weft_vnode_process:handle_continue(Open, New),
+    HandOver = {hand_over, {0, 1, node()}},
+    {noreply, Sender} = weft_vnode_process:handle_call(HandOver, {self(), done}, Owner),
+    Receiver = weft_ring_handoff_receiver_core:init(none, #{incarnation => 1}),
+    Given = received(Receiver, Sender),
+    ok = weft_ring_lookup:publish_owners(weft_ring, ['x@nowhere' || _ <- lists:seq(1, 8)]),
+    {noreply, Refusing} = weft_vnode_process:handle_info(tick, Given),
+    {Refusing, receive {over, _} = Over -> Over after 10000 -> error(never_over) end}.
 
 %% It may have handed the partition over, and will be removed with all that it has.
 a_node_that_has_forgotten_the_ring_is_no_owner_test() ->
@@ -344,6 +370,8 @@ commit({Count, Commits, Options}) -> {ok, {Count, [Count | Commits], Options}}.
 
 items(_, _, _) -> {[], done}.
 take(_, _, State) -> {ok, State}.
+clear(none, {_, _, [stuck]} = State) ->
+    case get(stuck) of no -> {ok, State}; undefined -> {error, eacces} end;
 clear(_, State) -> {ok, State}.
 cover(_, State) -> State.
 cancelled(_, {_, Commits, Options}) -> {ok, {cancelled, Commits, Options}}.

@@ -10,6 +10,9 @@
 %%
 %% The partitions of this node are looked at one after the other, a batch at a time. For each one
 %% all nodes of the ring are asked once, before the first batch of a bucket is moved.
+%%
+%% A partition that has a file and no process, as that has failed, is left over, too: what it has
+%% for other nodes would stay there, and bring deleted values back later. So it gets a process.
 -module(weft_kv_left_over).
 -behaviour(gen_server).
 
@@ -62,6 +65,7 @@ handle_cast(Request, State) ->
 
 %% @private
 handle_info(round, #left_over{buckets = Buckets} = State) ->
+    ok = start_stored(),
     case weft_ring_lookup:owners(weft_ring) of
         {ok, Owners} ->
             Mine = [Partition || {Partition, Node, _} <- Owners, Node =:= node(),
@@ -75,7 +79,14 @@ handle_info(Message, State) ->
     ok = weft_stray:message(Message),
     {noreply, State}.
 
-%% Without a process there is nothing.
+%% It may be starting or ending just now.
+start_stored() ->
+    try weft_vnodes:start_stored() of
+        _ -> ok
+    catch exit:_ -> ok
+    end.
+
+%% One that has just been started has its turn in the next round.
 is_running(Partition) ->
     case weft_vnode_names:name(weft_kv_vnode, Partition) of
         {ok, Name} -> whereis(Name) =/= undefined;

@@ -347,14 +347,12 @@ rewrite(Entries, #log{file = File, dir = Dir, purpose = Purpose} = Log) ->
     end.
 
 %% @doc There is nothing of the partition any more. The file may be another node's by now, as with a
-%% commit.
+%% commit. After an error it is as it was.
 -spec delete(log()) -> ok | {error, term()}.
 delete(#log{file = File} = Log) ->
-    case held(Log) of
-        ok ->
-            ok = close(Log),
-            file:delete(File);
-        {error, Reason} -> {error, {Reason, File}}
+    case first_error([fun() -> held(Log) end, fun() -> file:delete(File) end]) of
+        {error, Reason} when Reason =/= enoent -> {error, {Reason, File}};
+        _ -> close(Log)
     end.
 
 -spec close(log()) -> ok.

@@ -357,7 +357,8 @@ tick(Bring, Replica0) ->
         false ->
             case clear(none, Replica) of
                 {ok, Left} -> {stop, Left};
-                {error, _} -> {stop, Replica}
+                %% A later process would find the file.
+                {error, _} -> {ok, Replica}
             end
     end.
 

@@ -3,7 +3,7 @@
 %% module that keeps its data on disk writes each note together with the change that it came with.
 -module(weft_vnode_notes).
 
--export([fresh/0, next_attempt/2, add/2]).
+-export([fresh/0, next_attempt/2, in_order/1, add/2]).
 -export_type([note/0, kept/0]).
 
 -type kept() :: #{mark := weft_ring_handoff_receiver_core:mark(),
@@ -24,6 +24,11 @@ fresh() ->
 -spec next_attempt(Now :: integer(), kept()) -> pos_integer().
 next_attempt(Now, #{log := {Attempt, _, _}}) -> max(Now, Attempt + 1);
 next_attempt(Now, #{log := none}) -> max(Now, 1).
+
+%% @doc The log with its entries as they were made.
+-spec in_order(weft_ring_handoff_sender_core:log()) -> weft_ring_handoff_sender_core:log().
+in_order(none) -> none;
+in_order({Attempt, Last, Entries}) -> {Attempt, Last, lists:sort(Entries)}.
 
 %% @doc What is remembered with this note, too.
 -spec add(note(), kept()) -> kept().

@@ -301,14 +301,12 @@ hand_over({_, _, To} = Transfer, {Caller, _} = From,
     #{handoff_pace_ms := PaceMs, handoff_items := Items, channel := Channel} = Config,
     Options = #{incarnation => {node(), erlang:system_time(), erlang:unique_integer()},
                 batch_items => Items, pace_ms => PaceMs},
-    {Core, Effects} = weft_ring_handoff_sender_core:init(Transfer, in_order(Log), Options),
+    {Core, Effects} = weft_ring_handoff_sender_core:init(
+                        Transfer, weft_vnode_notes:in_order(Log), Options),
     Courier = weft_vnode_handoff:carried_by(none, {Name, To}, Channel),
     Sending = #sending{core = Core, transfer = Transfer, waiter = From, courier = Courier,
                        waiting = monitor(process, Caller), timers = make_ref(), peer = none},
     perform(Effects, watch(Vnode#vnode{sending = Sending, given = false})).
-
-in_order(none) -> none;
-in_order({Attempt, Last, Entries}) -> {Attempt, Last, lists:sort(Entries)}.
 
 watch(#vnode{name = Name, sending = #sending{transfer = {_, _, To}} = Sending} = Vnode) ->
     Vnode#vnode{sending = Sending#sending{peer = monitor(process, {Name, To})}}.
@@ -425,23 +423,24 @@ tick(#vnode{sending = Sending} = Vnode) when Sending =/= none ->
 tick(#vnode{kept = #{mark := Mark}, partition = Partition, module = Module} = Vnode)
   when Mark =/= none ->
     case erlang:function_exported(Module, cancelled, 2)
-        andalso is_another(weft_ring_lookup:owner(weft_ring, Partition))
-        andalso is_another({ok, weft_vnode_plan:planned(Partition)}) of
+        andalso weft_vnode_plan:is_another_owner(Partition)
+        andalso weft_vnode_plan:is_for_another(Partition) of
         true -> at_rest(unpromised(promised(Vnode), Vnode));
         false -> at_rest(Vnode)
     end;
 tick(Vnode) ->
     at_rest(Vnode).
 
-over(#vnode{partition = Partition, module = Module, data = Data} = Vnode) ->
-    case is_another(weft_ring_lookup:owner(weft_ring, Partition)) of
-        true -> {stop, normal, written(Module:clear(none, Data), Vnode)};
-        false -> {noreply, Vnode}
+over(#vnode{name = Name, partition = Partition, module = Module, data = Data} = Vnode) ->
+    case weft_vnode_plan:is_another_owner(Partition) andalso Module:clear(none, Data) of
+        false -> {noreply, Vnode};
+        {ok, Cleared} -> {stop, normal, Vnode#vnode{data = Cleared}};
+        %% The next process would take what is left for what the owner lacks. It is tried again.
+        {error, Reason} ->
+            logger:warning("~ts has another owner, and can not be dropped: ~0tP",
+                           [Name, Reason, 20]),
+            {noreply, Vnode}
     end.
-
-is_another({ok, unknown}) -> false;
-is_another({ok, Node}) -> Node =/= node();
-is_another({error, _}) -> false.
 
 %% All is here, so its owner may be about to give it to this node: that is asked first.
 unpromised(none, Vnode) ->
