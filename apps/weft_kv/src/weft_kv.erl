@@ -3,8 +3,8 @@
 %% that loses no write that it has acknowledged. The guide is `docs/guide/kv.md'.
 -module(weft_kv).
 
--export([get/2, get/3, read/3, values/3, put/3, put/4, delete/2, delete/3, cas/4, cas/5, update/3,
-         update/4, list/1, keys/3, fold/3, info/1, export/2, import/2, backup/2]).
+-export([get/2, get/3, read/3, siblings/3, values/3, put/3, put/4, delete/2, delete/3, cas/4, cas/5,
+         update/3, update/4, list/1, keys/3, fold/3, info/1, export/2, import/2, backup/2]).
 -export_type([bucket/0, key/0, context/0, options/0, sibling/0, error/0, input_error/0]).
 
 -type bucket() :: atom().
@@ -62,24 +62,30 @@ found(Bucket, Key, Given) ->
 -spec read(bucket(), key(), options()) ->
           {ok, [sibling(), ...], context()} | {error, not_found | error()}.
 read(Bucket, Key, Given) ->
+    case siblings(Bucket, Key, Given) of
+        {ok, [], _} -> {error, not_found};
+        Result -> Result
+    end.
+
+%% @doc As `read/3', with the context of what was found also where that is nothing. Values that are
+%% over are replaced by a write with it, as deletions are.
+-spec siblings(bucket(), key(), options()) -> {ok, [sibling()], context()} | {error, error()}.
+siblings(Bucket, Key, Given) ->
     case weft_kv_strong:is_strong(Bucket) of
         true ->
             case get(Bucket, Key, Given) of
                 {ok, Value, Context} -> {ok, [#{value => Value}], Context};
+                {error, not_found} -> {ok, [], <<>>};
                 {error, Reason} -> {error, Reason}
             end;
         false ->
             case object(get, Bucket, Key, Given) of
-                {ok, Object} -> siblings({Bucket, Key}, Object);
+                {ok, Object} ->
+                    Values = [Value || #{value := Bytes} = Value <- weft_kv_object:siblings(Object),
+                                       Bytes =/= deleted],
+                    {ok, distinct(Values), weft_kv_object:context({Bucket, Key}, Object)};
                 {error, Reason} -> {error, Reason}
             end
-    end.
-
-siblings(OfKey, Object) ->
-    case [Value || #{value := Bytes} = Value <- weft_kv_object:siblings(Object),
-                   Bytes =/= deleted] of
-        [] -> {error, not_found};
-        Values -> {ok, distinct(Values), weft_kv_object:context(OfKey, Object)}
     end.
 
 distinct(Values) ->

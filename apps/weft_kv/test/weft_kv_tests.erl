@@ -83,7 +83,15 @@ a_context_is_of_its_key() ->
     {ok, [_], Written} = weft_kv:read(things, First, #{}),
     {ok, [<<"3">>], Written} = weft_kv:values(things, First, #{}),
     {ok, _} = weft_kv:delete(things, First, #{context => Written}),
-    ?assertEqual({error, not_found}, weft_kv:get(things, First)).
+    ?assertEqual({error, not_found}, weft_kv:get(things, First)),
+    {ok, [], _} = weft_kv:values(things, First, #{}),
+    {ok, [], Gone} = weft_kv:siblings(things, First, #{}),
+    %% Of what is over, too.
+    {ok, _} = weft_kv:put(things, First, <<"4">>, #{context => Gone, ttl_ms => 1}),
+    ok = weft_test_nodes:until(fun() -> weft_kv:get(things, First) =:= {error, not_found} end),
+    {ok, [], Over} = weft_kv:siblings(things, First, #{}),
+    {ok, _} = weft_kv:put(things, First, <<"5">>, #{context => Over}),
+    ?assertMatch({ok, [#{value := <<"5">>}], _}, weft_kv:siblings(things, First, #{})).
 
 in_one_partition(Count) ->
     Keys = [integer_to_binary(N) || N <- lists:seq(1, 100 * Count)],

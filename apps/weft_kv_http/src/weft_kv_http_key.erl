@@ -20,7 +20,7 @@
 -define(TIMEOUT_MAX_MS, 60000).
 
 -type key() :: {atom(), binary(), weft_kv_bucket:options()}.
--type found() :: {ok, [weft_kv:sibling(), ...], weft_kv:context()} | not_found.
+-type found() :: {ok, [weft_kv:sibling()], weft_kv:context()}.
 
 %% @doc The answer, and the request with what was read of it.
 -spec answer(binary(), key(), cowboy_req:req(), weft_kv_http_config:config()) ->
@@ -189,18 +189,22 @@ cas(Bucket, Key, Seen, Value, Given) ->
 tagged(Values, {ok, Context}) -> {ok, of_values(Values, Context), Context};
 tagged(_, {error, Reason}) -> {error, Reason}.
 
-%% Writes if the conditions hold, with the context of what they were compared with.
+%% Writes if the conditions hold, with the context of what they were compared with. That has values
+%% that are over and deletions, too: without it they would become more with each write.
 conditional({Bucket, Key, Options}, Given, Request, Write) ->
     case is_read_needed(Given, Options, Request) of
         false -> written(Write(any, Given), 204);
         true ->
-            case weft_kv:read(Bucket, Key, maps:without([ttl_ms, context], Given)) of
-                {ok, [#{value := Seen} | _], Context} = Found ->
+            case weft_kv:siblings(Bucket, Key, maps:without([ttl_ms, context], Given)) of
+                {ok, Siblings, Context} = Found ->
+                    {Seen, Status} = case Siblings of
+                                         [#{value := Value} | _] -> {Value, 204};
+                                         [] -> {not_found, 201}
+                                     end,
                     allowed(Found, Request, Options,
-                            fun() -> written(Write(Seen, with_context(Context, Given)), 204) end);
-                {error, not_found} ->
-                    allowed(not_found, Request, Options,
-                            fun() -> written(Write(not_found, Given), 201) end);
+                            fun() ->
+                                    written(Write(Seen, with_context(Context, Given)), Status)
+                            end);
                 {error, Reason} -> {error, Reason}
             end
     end.
@@ -213,13 +217,13 @@ is_read_needed(Given, Options, #{headers := Headers, method := Method}) ->
         orelse not is_map_key(context, Given)
                andalso (maps:get(siblings, Options, false) orelse Method =:= <<"DELETE">>).
 
-allowed(Found, #{method := Method} = Request, Options, Write) ->
+allowed({ok, There, _} = Found, #{method := Method} = Request, Options, Write) ->
     Siblings = maps:get(siblings, Options, false),
     case {matches(<<"if-match">>, Found, Request), matches(<<"if-none-match">>, Found, Request)} of
         {false, _} -> {error, changed};
         {_, true} -> {error, changed};
-        _ when Found =:= not_found, Method =:= <<"DELETE">> -> {error, not_found};
-        {none, none} when Found =/= not_found, Method =:= <<"PUT">>, Siblings ->
+        _ when There =:= [], Method =:= <<"DELETE">> -> {error, not_found};
+        {none, none} when There =/= [], Method =:= <<"PUT">>, Siblings ->
             {error, unconditional};
         _ -> Write()
     end.
@@ -229,7 +233,7 @@ allowed(Found, #{method := Method} = Request, Options, Write) ->
 matches(Header, Found, Request) ->
     case {cowboy_req:parse_header(Header, Request), Found} of
         {undefined, _} -> none;
-        {_, not_found} -> false;
+        {_, {ok, [], _}} -> false;
         {'*', _} -> true;
         {Tags, _} ->
             Tag = etag(tagged(Found)),

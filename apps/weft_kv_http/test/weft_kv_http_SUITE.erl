@@ -8,7 +8,8 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([the_guide/1, bytes_and_types_are_kept/1, conditions/1, strong_buckets/1,
-         siblings_are_shown/1, siblings_are_bounded/1, long_contexts/1, lists/1,
+         siblings_are_shown/1, siblings_are_bounded/1, what_is_over_is_replaced/1,
+         long_contexts/1, lists/1,
          mistakes_have_answers/1, hostile_requests_are_refused/1, token_is_needed/1, limits_hold/1,
          one_too_many_is_told/1, wrong_configurations_are_refused/1, stopped_store/1]).
 
@@ -19,7 +20,7 @@ suite() -> [{timetrap, {minutes, 2}}].
 %% The last one stops the store.
 all() ->
     [the_guide, bytes_and_types_are_kept, conditions, strong_buckets, siblings_are_shown,
-     siblings_are_bounded, long_contexts, lists, mistakes_have_answers,
+     siblings_are_bounded, what_is_over_is_replaced, long_contexts, lists, mistakes_have_answers,
      hostile_requests_are_refused, token_is_needed, limits_hold, one_too_many_is_told,
      wrong_configurations_are_refused, stopped_store].
 
@@ -167,6 +168,18 @@ siblings_are_bounded(Config) ->
     {300, #{"weft-context" := All}, _} = get(Path, Config),
     {204, _, _} = put(Path, [{"weft-context", All}], <<"all">>, Config),
     {200, _, <<"all">>} = get(Path, Config).
+
+%% Nobody has seen that, so nobody could say that it is replaced.
+what_is_over_is_replaced(Config) ->
+    Path = "/buckets/carts/keys/over",
+    Written = [begin
+                   {Status, _, _} = put(Path ++ "?ttl_ms=1", [], integer_to_binary(N), Config),
+                   weft_test_nodes:until(fun() -> element(1, get(Path, Config)) =:= 404 end),
+                   Status
+               end || N <- lists:seq(1, 101)],
+    ?assertEqual([201], lists:usort(Written)),
+    {201, _, _} = put(Path, [{"if-none-match", "*"}], <<"here">>, Config),
+    {200, _, <<"here">>} = get(Path, Config).
 
 %% Many processes have written the key.
 long_contexts(Config) ->
