@@ -322,7 +322,7 @@ target({{_, Kind}, Into}, There) ->
 backup(Dir, Options) -> backup(Dir, Options, fun here/3).
 
 %% @doc All buckets in a new file of the directory, named by the time, and read again from end to
-%% end. With `keep' only so many of the latest ones stay.
+%% end. With `keep' only so many stay, this one and the latest of the others.
 -spec backup(file:filename(), #{keep => pos_integer()}, ask()) ->
           {ok, report()} | {error, term()}.
 backup(Dir, Options, Ask) ->
@@ -331,7 +331,7 @@ backup(Dir, Options, Ask) ->
         {ok, {ok, Report}} ->
             case import(File, #{check => true}, Ask) of
                 {ok, _} ->
-                    ok = pruned(Dir, Options),
+                    ok = pruned(File, Options),
                     {ok, Report};
                 {error, Reason} -> {error, Reason}
             end;
@@ -343,9 +343,12 @@ file_name(Ms) ->
     Time = calendar:system_time_to_rfc3339(Ms, [{unit, millisecond}, {offset, "Z"}]),
     "weft_kv_" ++ [Char || Char <- Time, Char =/= $:, Char =/= $-] ++ ".archive".
 
-pruned(Dir, #{keep := Keep}) ->
-    Files = lists:reverse(filelib:wildcard("weft_kv_????????T??????.???Z.archive", Dir)),
+%% By their names others may be later, if the clock went back.
+pruned(New, #{keep := Keep}) ->
+    Dir = filename:dirname(New),
+    Others = lists:reverse(filelib:wildcard("weft_kv_????????T??????.???Z.archive", Dir))
+        -- [filename:basename(New)],
     lists:foreach(fun(File) -> _ = file:delete(filename:join(Dir, File)) end,
-                  lists:nthtail(min(Keep, length(Files)), Files));
-pruned(_Dir, _Options) ->
+                  lists:nthtail(min(Keep - 1, length(Others)), Others));
+pruned(_New, _Options) ->
     ok.
