@@ -9,8 +9,8 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([the_guide/1, bytes_and_types_are_kept/1, conditions/1, strong_buckets/1,
          siblings_are_shown/1, siblings_are_bounded/1, what_is_over_is_replaced/1,
-         long_contexts/1, lists/1,
-         mistakes_have_answers/1, hostile_requests_are_refused/1, token_is_needed/1, limits_hold/1,
+         long_contexts/1, long_requests_are_answered/1, lists/1, mistakes_have_answers/1,
+         hostile_requests_are_refused/1, token_is_needed/1, limits_hold/1,
          one_too_many_is_told/1, wrong_configurations_are_refused/1, stopped_store/1]).
 
 -define(BODY_MS, 1500).
@@ -20,9 +20,9 @@ suite() -> [{timetrap, {minutes, 2}}].
 %% The last one stops the store.
 all() ->
     [the_guide, bytes_and_types_are_kept, conditions, strong_buckets, siblings_are_shown,
-     siblings_are_bounded, what_is_over_is_replaced, long_contexts, lists, mistakes_have_answers,
-     hostile_requests_are_refused, token_is_needed, limits_hold, one_too_many_is_told,
-     wrong_configurations_are_refused, stopped_store].
+     siblings_are_bounded, what_is_over_is_replaced, long_contexts, long_requests_are_answered,
+     lists, mistakes_have_answers, hostile_requests_are_refused, token_is_needed, limits_hold,
+     one_too_many_is_told, wrong_configurations_are_refused, stopped_store].
 
 init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),
@@ -193,6 +193,18 @@ long_contexts(Config) ->
     {204, #{"weft-context" := Longer}, _} = put(Path, [{"weft-context", Text}], <<"1">>, Config),
     {204, _, _} = put(Path, [{"weft-context", Longer}], <<"2">>, Config),
     {200, _, <<"2">>} = get(Path, Config).
+
+%% Its client sends nothing meanwhile. It waits for a partition that stands still.
+long_requests_are_answered(Config) ->
+    Ref = ?config(ref, Config),
+    {201, _, _} = put("/buckets/carts/keys/slow", [], <<"1">>, Config),
+    {ok, Partition} = call(Ref, weft_ring, partition, [{<<"carts">>, <<"slow">>}]),
+    {ok, Name} = call(Ref, weft_vnode_names, name, [weft_kv_vnode, Partition]),
+    ok = call(Ref, sys, suspend, [Name]),
+    {503, _, Json} = get("/buckets/carts/keys/slow?timeout_ms=31000", Config),
+    ok = call(Ref, sys, resume, [Name]),
+    ?assertMatch({ok, #{<<"error">> := <<"timeout">>}}, weft_json:decode(Json)),
+    {200, _, <<"1">>} = get("/buckets/carts/keys/slow", Config).
 
 lists(Config) ->
     Keys = [lists:concat(["list", N]) || N <- lists:seq(1, 25)],
@@ -369,7 +381,7 @@ raw(Text, Config) ->
     binary_to_list(Bytes).
 
 received(Socket, Bytes) ->
-    case gen_tcp:recv(Socket, 0, 20000) of
+    case gen_tcp:recv(Socket, 0, 60000) of
         {ok, More} -> received(Socket, <<Bytes/binary, More/binary>>);
         {error, closed} -> Bytes
     end.
