@@ -9,9 +9,10 @@
 %% (300).
 %%
 %% A PUT that says nothing of a value that is there is refused (428), unless the bucket has no
-%% siblings. One with `Weft-Context' needs no read. In a strong bucket the write is a
-%% compare-and-set with the value that was read, so conditions hold exactly; content types are not
-%% kept there.
+%% siblings. One with `Weft-Context' needs no read. In a strong bucket a write under a condition
+%% is a compare-and-set with the value that was read, so conditions hold exactly. If there is
+%% another value by then, the condition is compared with that one, until the time of the request is
+%% over. Content types are not kept there.
 -module(weft_kv_http_key).
 
 -export([answer/4, number/1]).
@@ -158,8 +159,10 @@ body(Read, Max, UntilMs, Request0) ->
         exit:timeout -> {error, slow}
     end.
 
+put_value({Bucket, Key, #{consistency := strong}}, Value, any, Given, _Request) ->
+    tagged([Value], weft_kv:put(Bucket, Key, Value, Given));
 put_value({Bucket, Key, #{consistency := strong}}, Value, Seen, Given, _Request) ->
-    tagged([Value], cas(Bucket, Key, Seen, Value, Given));
+    tagged([Value], weft_kv:cas(Bucket, Key, Seen, Value, Given));
 put_value({Bucket, Key, _}, Value, _Seen, Given, Request) ->
     Typed = case cowboy_req:header(<<"content-type">>, Request) of
                 undefined -> Given;
@@ -170,20 +173,12 @@ put_value({Bucket, Key, _}, Value, _Seen, Given, Request) ->
 delete({Bucket, Key, Options} = Place, Given, Request) ->
     conditional(Place, Given, Request,
                 fun(Seen, All) ->
-                        case Options of
-                            #{consistency := strong} ->
-                                tagged([], cas(Bucket, Key, Seen, not_found, All));
-                            #{} -> tagged([], weft_kv:delete(Bucket, Key, All))
-                        end
+                        tagged([], case Options of
+                                       #{consistency := strong} when Seen =/= any ->
+                                           weft_kv:cas(Bucket, Key, Seen, not_found, All);
+                                       #{} -> weft_kv:delete(Bucket, Key, All)
+                                   end)
                 end).
-
-cas(Bucket, Key, any, Value, Given) ->
-    weft_kv:put(Bucket, Key, Value, Given);
-cas(Bucket, Key, Seen, Value, Given) ->
-    case weft_kv:cas(Bucket, Key, Seen, Value, Given) of
-        {error, {conflict, _}} -> {error, changed};
-        Result -> Result
-    end.
 
 %% What the ETag is of, with the context.
 tagged(Values, {ok, Context}) -> {ok, of_values(Values, Context), Context};
@@ -195,29 +190,55 @@ conditional({Bucket, Key, Options}, Given, Request, Write) ->
     case is_read_needed(Given, Options, Request) of
         false -> written(Write(any, Given), 204);
         true ->
-            case weft_kv:siblings(Bucket, Key, maps:without([ttl_ms, context], Given)) of
-                {ok, Siblings, Context} = Found ->
-                    {Seen, Status} = case Siblings of
-                                         [#{value := Value} | _] -> {Value, 204};
-                                         [] -> {not_found, 201}
-                                     end,
-                    allowed(Found, Request, Options,
-                            fun() ->
-                                    written(Write(Seen, with_context(Context, Given)), Status)
-                            end);
-                {error, Reason} -> {error, Reason}
-            end
+            #{timeout_ms := TimeoutMs} = maps:merge(Options, Given),
+            UntilMs = erlang:monotonic_time(millisecond) + TimeoutMs,
+            compared(weft_kv:siblings(Bucket, Key, maps:without([ttl_ms, context], Given)),
+                     Request, Options, UntilMs,
+                     fun({ok, _, Context} = Found) ->
+                             Write(seen(Found, Request), with_context(Context, Given))
+                     end)
     end.
+
+compared({error, Reason}, _Request, _Options, _UntilMs, _Write) ->
+    {error, Reason};
+compared({ok, Siblings, _} = Found, Request, Options, UntilMs, Write) ->
+    Done = case allowed(Found, Request, Options) of
+               ok -> Write(Found);
+               {error, Reason} -> {error, Reason}
+           end,
+    case Done of
+        {error, {conflict, Other}} ->
+            case erlang:monotonic_time(millisecond) < UntilMs of
+                true -> compared(found_since(Other), Request, Options, UntilMs, Write);
+                false -> {error, {not_done, contention}}
+            end;
+        _ -> written(Done, case Siblings of [] -> 201; _ -> 204 end)
+    end.
+
+%% Of a strong bucket, where there is no context.
+found_since(not_found) -> {ok, [], <<>>};
+found_since(Value) -> {ok, [#{value => Value}], <<>>}.
+
+%% What has to be there when it is written, in a strong bucket.
+seen({ok, Siblings, _}, #{headers := Headers}) ->
+    case {is_conditional(Headers), Siblings} of
+        {false, _} -> any;
+        {true, []} -> not_found;
+        {true, [#{value := Value} | _]} -> Value
+    end.
+
+is_conditional(Headers) ->
+    is_map_key(<<"if-match">>, Headers) orelse is_map_key(<<"if-none-match">>, Headers).
 
 with_context(<<>>, Given) -> Given;
 with_context(Context, Given) -> maps:merge(#{context => Context}, Given).
 
 is_read_needed(Given, Options, #{headers := Headers, method := Method}) ->
-    is_map_key(<<"if-match">>, Headers) orelse is_map_key(<<"if-none-match">>, Headers)
+    is_conditional(Headers)
         orelse not is_map_key(context, Given)
                andalso (maps:get(siblings, Options, false) orelse Method =:= <<"DELETE">>).
 
-allowed({ok, There, _} = Found, #{method := Method} = Request, Options, Write) ->
+allowed({ok, There, _} = Found, #{method := Method} = Request, Options) ->
     Siblings = maps:get(siblings, Options, false),
     case {matches(<<"if-match">>, Found, Request), matches(<<"if-none-match">>, Found, Request)} of
         {false, _} -> {error, changed};
@@ -225,7 +246,7 @@ allowed({ok, There, _} = Found, #{method := Method} = Request, Options, Write) -
         _ when There =:= [], Method =:= <<"DELETE">> -> {error, not_found};
         {none, none} when There =/= [], Method =:= <<"PUT">>, Siblings ->
             {error, unconditional};
-        _ -> Write()
+        _ -> ok
     end.
 
 %% Whether one of the tags of a header is that of the key; `none' without the header.

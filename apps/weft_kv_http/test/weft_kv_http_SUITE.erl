@@ -122,6 +122,7 @@ strong_buckets(Config) ->
     {ok, _} = call(Ref, application, ensure_all_started, [weft_kv_http]),
     Again = lists:keystore(port, 1, Config, {port, call(Ref, weft_kv_http_listener, port, [])}),
     strong_conditions("/buckets/accounts/keys/ann", Again),
+    strong_conflicts("/buckets/accounts/keys/ben", Again),
     ok = restarted(Ref, {port, ?config(port, Config)}).
 
 strong_conditions(Path, Config) ->
@@ -138,6 +139,29 @@ strong_conditions(Path, Config) ->
     {404, _, _} = get(Path, Config),
     {404, _, _} = request(delete, Path, [], Config),
     {400, _, _} = get("/buckets/accounts/keys", Config).
+
+%% A value that came in between is no reason to refuse what it does not contradict.
+strong_conflicts(Path, Config) ->
+    At = fun(Requests) ->
+             Asked = [spawn_monitor(fun() -> exit({status, element(1, Request())}) end)
+                      || Request <- Requests],
+             [receive {'DOWN', Ref, process, _, {status, Status}} -> Status end
+              || {_, Ref} <- Asked]
+         end,
+    Put = fun(Headers) -> fun() -> put(Path, Headers, unique(), Config) end end,
+    Delete = fun() -> request(delete, Path, [], Config) end,
+    Once = At(lists:duplicate(6, Put([{"if-none-match", "*"}]))),
+    ?assertEqual([201, 412, 412, 412, 412, 412], lists:sort(Once)),
+    [?assertEqual([204], lists:usort(At(lists:duplicate(6, Put(Headers)))))
+     || Headers <- [[], [{"if-match", "*"}], [{"if-none-match", "\"other\""}]],
+        _ <- lists:seq(1, 5)],
+    [begin
+         {204, _, _} = put(Path, [], <<"1">>, Config),
+         Statuses = At(lists:append(lists:duplicate(3, [Put([]), Delete]))),
+         ?assertEqual([], Statuses -- (lists:duplicate(6, 204) ++ lists:duplicate(3, 404)))
+     end || _ <- lists:seq(1, 5)].
+
+unique() -> integer_to_binary(erlang:unique_integer([positive])).
 
 %% Nothing is lost of two writes with the same context, and both go with a third one.
 siblings_are_shown(Config) ->
