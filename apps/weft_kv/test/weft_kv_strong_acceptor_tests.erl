@@ -26,6 +26,28 @@ refuses(Replica, Configuration) ->
      || Counter <- lists:seq(3, 50)],
     ?assertEqual(Before, waiting_bytes(Replica)).
 
+%% It stood still, so the directory may be another node's, where the key has another value by now.
+what_may_be_outdated_is_not_read_test_() ->
+    {timeout, 30, fun() -> with_replica(fun stood_still/2) end}.
+
+stood_still(Replica, Configuration) ->
+    Dir = weft_kv_strong_bucket:dir(box, ?OPTIONS#{dir => directory()}),
+    {ok, Lock} = weft_directory_lock:start_link(Dir, weft_kv_strong),
+    Read = fun() ->
+               gen_server:call(Replica, {vote, 2, Configuration, {{0, #{}}, {read, <<"key">>}}})
+           end,
+    try
+        ?assertMatch({state, _, _}, Read()),
+        ok = atomics:sub(persistent_term:get({weft_directory_lock, Dir, weft_kv_strong}), 1, 10000),
+        ?assertMatch({error, {failed, {directory_not_held, _}}}, Read()),
+        Lock ! beat,
+        _ = sys:get_state(Lock),
+        ?assertMatch({state, _, _}, Read())
+    after
+        ok = gen_server:stop(Lock),
+        persistent_term:erase({weft_directory_lock, Dir, weft_kv_strong})
+    end.
+
 %% What it writes to is no log any more, so it fails with the entry in its hands.
 what_is_stored_is_in_no_report_test_() ->
     {timeout, 30, fun() -> with_replica(fun fails/2) end}.
@@ -82,7 +104,7 @@ device([Head | Tail]) ->
 device(_Other) -> none.
 
 with_replica(Test) ->
-    Dir = filename:join(["_build", "test", lists:concat([?MODULE, "_", os:getpid()])]),
+    Dir = directory(),
     {ok, Replica} = ?A:start_link(box, 0, ?OPTIONS#{dir => Dir}),
     try Test(Replica, weft_kv_strong_bucket:configuration(box, ?OPTIONS))
     after
@@ -90,3 +112,5 @@ with_replica(Test) ->
         exit(Replica, kill),
         ok = file:del_dir_r(Dir)
     end.
+
+directory() -> filename:join(["_build", "test", lists:concat([?MODULE, "_", os:getpid()])]).

@@ -14,7 +14,8 @@
 %% Changes wait in memory until `commit/1' writes and syncs them together. If that fails (a full
 %% disk), they wait for the next try, and whoever calls has to tell nobody that they are there. So
 %% it is if the directory may be another node's by now (`weft_directory_lock:is_held/2'): it is
-%% asked before anything is written, and once more before it counts.
+%% asked before anything is written, and once more before it counts; and also where nothing waits,
+%% as what was read may be outdated then.
 %%
 %% Changes that are only to be `written' are in the file after a commit, and need not be synced. The
 %% end of the process takes nothing from them, a failure of the host may. They are synced with the
@@ -253,7 +254,8 @@ is_waiting(Log) ->
         #behind{} -> true
     end.
 
-%% @doc What waits is in the file now, and synced if it has to be. After an error it waits on.
+%% @doc What waits is in the file now, and synced if it has to be. After an error it waits on, and
+%% nothing that was read counts either.
 -spec commit(log()) -> {ok, log()} | {error, term(), log()}.
 commit(Log) -> commit(erlang:monotonic_time(millisecond), Log).
 
@@ -265,13 +267,10 @@ commit(NowMs, #log{file = File, device = {named, Device}} = Log) ->
         {error, Reason} -> {error, {Reason, File}, Log}
     end;
 commit(NowMs, Log) ->
-    case behind(Log) of
-        #behind{waiting = [], written = []} -> {ok, Log};
-        Behind ->
-            case is_due(NowMs, Behind) of
-                true -> synced(Behind, Log);
-                false -> written(NowMs, Behind, Log)
-            end
+    Behind = behind(Log),
+    case is_due(NowMs, Behind) of
+        true -> synced(Behind, Log);
+        false -> written(NowMs, Behind, Log)
     end.
 
 is_due(_, #behind{urgent = true}) -> true;
@@ -294,8 +293,11 @@ synced(#behind{waiting = Waiting, written = Written, written_bytes = Before} = B
             {error, {Reason, File}, Log#log{behind = All}}
     end.
 
-written(_NowMs, #behind{waiting = []}, Log) ->
-    {ok, Log};
+written(_NowMs, #behind{waiting = []}, #log{file = File} = Log) ->
+    case held(Log) of
+        ok -> {ok, Log};
+        {error, Reason} -> {error, {Reason, File}, Log}
+    end;
 written(NowMs, #behind{waiting = Waiting, written = Written, written_bytes = Before,
                        since_ms = SinceMs} = Behind, #log{file = File} = Log) ->
     case first_error([fun() -> added(Behind, Log) end, fun() -> held(Log) end]) of
