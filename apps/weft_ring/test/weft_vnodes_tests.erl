@@ -24,6 +24,7 @@ all_test_() ->
                            {"one that is there needs no turn", fun is_there/0},
                            {"what is on disk waits until it is looked at", fun stored/0},
                            {"what is on disk has its turn", fun stored_in_turn/0},
+                           {"nobody leaves before that", fun leaves/0},
                            {"it was started by earlier code", fun earlier_code/0},
                            {"strays end nothing", fun strays/0}]]}.
 
@@ -172,6 +173,30 @@ stored_in_turn() ->
     opening(0) ! {open, {ok, []}},
     ?assertEqual({ok, started}, answer(Caller)),
     ?assertEqual([], weft_vnodes:start_stored()).
+
+%% It owns nothing, and has just been started again.
+leaves() ->
+    Dir = filename:join(filename:basedir(user_cache, atom_to_list(?MODULE)), os:getpid()),
+    Ring = weft_ring_table:set_member(node(), leaving, {{location, here}, {2, node()}},
+                                      weft_ring_table:create({'x@nowhere', 1}, here, 8, 3)),
+    ok = weft_ring_file:write(Dir, #{ring => Ring}),
+    {ok, Config} = weft_ring_app:config([{dir, Dir}, {sync_ms, 50}, {vnodes, [?MODULE]}]),
+    ok = persistent_term:put(?MODULE, [0]),
+    {ok, Server} = weft_ring_server:start_link(Config),
+    try
+        Pid = opening(0),
+        ?assertEqual(leaving, membership()),
+        Pid ! {open, {ok, []}},
+        weft_test_nodes:until(fun() -> membership() =:= gone end)
+    after
+        true = unlink(Server),
+        ok = gen_server:stop(Server),
+        file:del_dir_r(Dir)
+    end.
+
+membership() ->
+    #{members := Members} = weft_ring:status(),
+    map_get(node(), Members).
 
 earlier_code() ->
     ok = sys:suspend(weft_vnodes),
