@@ -3,7 +3,7 @@
 %% The work is done by the partitions themselves, on both nodes; this waits for it.
 -module(weft_vnode_handoff).
 
--export([hand_over/1, carried_by/3, courier/3]).
+-export([hand_over/1, sender/3, receiver/1, carried_by/3, courier/3]).
 
 %% @doc All data of the partition are at the next owner, or why they are not. Nobody may write to
 %% them here any more after that.
@@ -26,6 +26,21 @@ hand_over([Module | Modules], {Partition, _, To} = Transfer) ->
         {{error, Reason}, _} -> {error, {Module, To, Reason}};
         {_, {error, Reason}} -> {error, {Module, Reason}}
     end.
+
+%% @doc The core of a handoff that begins, of a partition with this log.
+-spec sender(weft_ring_table:transfer(), weft_ring_handoff_sender_core:log(), Config :: map()) ->
+          {weft_ring_handoff_sender_core:state(), [term()]}.
+sender(Transfer, Log, #{handoff_pace_ms := PaceMs, handoff_items := Items}) ->
+    weft_ring_handoff_sender_core:init(Transfer, weft_vnode_notes:in_order(Log),
+                                       #{incarnation => incarnation(), batch_items => Items,
+                                         pace_ms => PaceMs}).
+
+%% @doc That of its other end.
+-spec receiver(weft_ring_handoff_receiver_core:mark()) -> weft_ring_handoff_receiver_core:state().
+receiver(Mark) ->
+    weft_ring_handoff_receiver_core:init(Mark, #{incarnation => incarnation()}).
+
+incarnation() -> {node(), erlang:system_time(), erlang:unique_integer()}.
 
 %% @doc This courier of the calling partition, or another one if it has ended: its code may have
 %% been loaded twice, or a channel that it waited for has ended. What it had to send is sent again

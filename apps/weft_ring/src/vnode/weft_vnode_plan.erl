@@ -3,7 +3,7 @@
 %% now is no reason to end the data.
 -module(weft_vnode_plan).
 
--export([is_another_owner/1, is_for_another/1, planned/1, promised/1]).
+-export([is_another_owner/1, is_of_others/1, planned/1, promised/1]).
 
 %% @doc Does another node own the partition?
 -spec is_another_owner(non_neg_integer()) -> boolean().
@@ -13,9 +13,11 @@ is_another_owner(Partition) ->
         {error, _} -> false
     end.
 
-%% @doc Shall another node own it?
--spec is_for_another(non_neg_integer()) -> boolean().
-is_for_another(Partition) -> not lists:member(planned(Partition), [unknown, node()]).
+%% @doc And shall another one own it?
+-spec is_of_others(non_neg_integer()) -> boolean().
+is_of_others(Partition) ->
+    is_another_owner(Partition)
+        andalso not lists:member(planned(Partition), [unknown, node()]).
 
 %% @doc Who shall own the partition.
 -spec planned(non_neg_integer()) -> node() | unknown.

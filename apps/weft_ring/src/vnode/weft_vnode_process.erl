@@ -115,19 +115,15 @@ asked(Request, _From, Vnode) ->
     {reply, weft_stray:call(Request), Vnode}.
 
 %% @private
-handle_cast(Request, #vnode{data = ?NOT_OPEN(_)} = Vnode) ->
-    ok = weft_stray:message(Request),
-    {noreply, Vnode};
 handle_cast(Request, Vnode) ->
     ok = weft_stray:message(Request),
     settled({noreply, Vnode}).
 
 %% @private
-handle_info(Message, #vnode{data = ?NOT_OPEN(_)} = Vnode) ->
-    case Message of
-        ended -> {stop, normal, Vnode};
-        _ -> {noreply, Vnode}
-    end;
+handle_info(ended, #vnode{data = ?NOT_OPEN(_)} = Vnode) ->
+    {stop, normal, Vnode};
+handle_info(_Message, #vnode{data = ?NOT_OPEN(_)} = Vnode) ->
+    {noreply, Vnode};
 handle_info(Message, Vnode) ->
     weft_redact:run(fun() -> settled(told(Message, Vnode)) end).
 
@@ -298,12 +294,8 @@ hand_over(Transfer, From, #vnode{given = Other} = Vnode)
     hand_over(Transfer, From, anew(Vnode#vnode{given = false}));
 hand_over({_, _, To} = Transfer, {Caller, _} = From,
           #vnode{name = Name, kept = #{log := Log}, config = Config} = Vnode) ->
-    #{handoff_pace_ms := PaceMs, handoff_items := Items, channel := Channel} = Config,
-    Options = #{incarnation => {node(), erlang:system_time(), erlang:unique_integer()},
-                batch_items => Items, pace_ms => PaceMs},
-    {Core, Effects} = weft_ring_handoff_sender_core:init(
-                        Transfer, weft_vnode_notes:in_order(Log), Options),
-    Courier = weft_vnode_handoff:carried_by(none, {Name, To}, Channel),
+    {Core, Effects} = weft_vnode_handoff:sender(Transfer, Log, Config),
+    Courier = weft_vnode_handoff:carried_by(none, {Name, To}, map_get(channel, Config)),
     Sending = #sending{core = Core, transfer = Transfer, waiter = From, courier = Courier,
                        waiting = monitor(process, Caller), timers = make_ref(), peer = none},
     perform(Effects, watch(Vnode#vnode{sending = Sending, given = false})).
@@ -347,10 +339,8 @@ effect({apply, command, Key, Change, none}, Vnode) ->
     change(Key, Change, none, Vnode);
 effect({apply, command, Key, Change, Number}, Vnode) ->
     change(Key, Change, {log, Number, Key, Change}, Vnode);
-effect({truncate, Number}, Vnode) ->
-    note({truncate, Number}, Vnode);
-effect({reset, Attempt}, Vnode) ->
-    note({reset, Attempt}, Vnode);
+effect({What, _Number} = Note, Vnode) when What =:= truncate; What =:= reset ->
+    note(Note, Vnode);
 effect({refuse, command, Reason}, Vnode) ->
     Vnode#vnode{failed = {error, Reason}};
 effect({after_ms, Ms, Timer}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
@@ -381,9 +371,7 @@ received(Sender, Msg, #vnode{partition = Partition} = Vnode) ->
     end.
 
 receiver(Sender, Msg, #vnode{receiving = none, kept = #{mark := Mark}} = Vnode) ->
-    Options = #{incarnation => {node(), erlang:system_time(), erlang:unique_integer()}},
-    Core = weft_ring_handoff_receiver_core:init(Mark, Options),
-    receiver(Sender, Msg, Vnode#vnode{receiving = Core});
+    receiver(Sender, Msg, Vnode#vnode{receiving = weft_vnode_handoff:receiver(Mark)});
 receiver(Sender, Msg, #vnode{receiving = Core0} = Vnode) ->
     {Core, Effects} = weft_ring_handoff_receiver_core:handle({message, Msg}, Core0),
     %% What comes from another owner is not what was given away.
@@ -423,8 +411,7 @@ tick(#vnode{sending = Sending} = Vnode) when Sending =/= none ->
 tick(#vnode{kept = #{mark := Mark}, partition = Partition, module = Module} = Vnode)
   when Mark =/= none ->
     case erlang:function_exported(Module, cancelled, 2)
-        andalso weft_vnode_plan:is_another_owner(Partition)
-        andalso weft_vnode_plan:is_for_another(Partition) of
+        andalso weft_vnode_plan:is_of_others(Partition) of
         true -> at_rest(unpromised(promised(Vnode), Vnode));
         false -> at_rest(Vnode)
     end;
@@ -437,8 +424,7 @@ over(#vnode{name = Name, partition = Partition, module = Module, data = Data} = 
         {ok, Cleared} -> {stop, normal, Vnode#vnode{data = Cleared}};
         %% The next process would take what is left for what the owner lacks. It is tried again.
         {error, Reason} ->
-            logger:warning("~ts has another owner, and can not be dropped: ~0tP",
-                           [Name, Reason, 20]),
+            logger:warning("~ts can not be dropped yet: ~0tP", [Name, Reason, 20]),
             {noreply, Vnode}
     end.
 
