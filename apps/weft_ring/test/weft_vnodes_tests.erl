@@ -121,6 +121,7 @@ asked_meanwhile() ->
 killed() ->
     Caller = starts(0),
     Pid = opening(0),
+    %% It has been asked whether it is open.
     weft_test_nodes:until(fun() -> queue_length(Pid) > 0 end),
     exit(Pid, kill),
     ?assertEqual({error, {failed, killed}}, answer(Caller)).
