@@ -52,8 +52,8 @@
 -spec large_bytes() -> pos_integer().
 large_bytes() -> ?LARGE_BYTES.
 
-%% @doc May a message of about that size be compressed? What it would be without that is not allocated
-%% at the receiver for a larger one.
+%% @doc May a message of about that size be compressed? What it would be without that is not
+%% allocated at the receiver for a larger one.
 -spec is_compressible(CostBytes :: non_neg_integer()) -> boolean().
 is_compressible(CostBytes) -> CostBytes =< ?INFLATED_BYTES_MAX div 2.
 
