@@ -9,7 +9,7 @@ on_one_node_test_() ->
      fun() -> weft_kv_one_node:started(?MODULE, #{dir => files()}, #{things => #{n => 1}}) end,
      fun weft_kv_one_node:stopped/1,
      fun(_) ->
-         [{timeout, 30, {Title, Test}}
+         [{timeout, 60, {Title, Test}}
           || {Title, Test} <- [{"it is started before long", fun before_long/0},
                                {"a node that leaves looks at it", fun before_it_leaves/0}]]
      end}.
