@@ -22,5 +22,7 @@ a_name_without_a_process_is_tried_again_test() ->
         ?assertEqual(message, receive message -> message after 0 -> none end),
         ?assertEqual(false, ?D:is_new(Ack, Counters)),
         ?assertEqual(nothing, receive message -> message after 0 -> nothing end)
-    after ets:delete(?D)
+    after
+        _ = whereis(?MODULE) =:= self() andalso unregister(?MODULE),
+        ets:delete(?D)
     end.
