@@ -67,7 +67,9 @@ some_at_a_time() ->
     Max = weft_vnodes:at_a_time(),
     All = lists:seq(0, Max),
     Callers = [starts(Partition) || Partition <- All],
-    [First | Others] = [receive {opening, Partition, Pid} -> {Partition, Pid} end
+    [First | Others] = [receive {opening, Partition, Pid} -> {Partition, Pid}
+                        after ?WAIT_MS -> error(not_opened)
+                        end
                         || _ <- lists:seq(1, Max)],
     %% It has been asked for all of them.
     weft_test_nodes:until(fun() -> waiting() =:= Max + 1 end),

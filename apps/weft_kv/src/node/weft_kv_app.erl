@@ -41,8 +41,8 @@ of_vnodes() ->
 
 %% What was written here for other nodes has to reach them, though nobody asks for it.
 stored() ->
-    Partitions = weft_kv_disk:stored(weft_kv_vnode:directory(of_vnodes())),
-    _ = weft_kv_crew:map(fun stored/1, Partitions, weft_vnodes:at_a_time()),
+    _ = weft_kv_crew:map(fun stored/1, weft_kv_vnode:stored(of_vnodes()),
+                         weft_vnodes:at_a_time()),
     ok.
 
 stored(Partition) ->

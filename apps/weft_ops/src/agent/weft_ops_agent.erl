@@ -5,9 +5,9 @@
 %% The process runs on each node, at high priority, and has nothing to do as long as nobody reports.
 %% A node that has reported is expected to go on: if it has not for three periods it is `silent',
 %% until it is no member any more or has been silent for an hour. Its periods may be longer than
-%% those of this node. One that reports to another agent
-%% from now on says so with a last sample. If that is this node itself, the other one is the agent,
-%% and nobody is missed here. What is no sample of this version is logged and dropped.
+%% those of this node. One that reports to another agent from now on says so with a last sample. If
+%% that is this node itself, the other one is the agent, and nobody is missed here. What is no
+%% sample of this version is logged and dropped.
 %%
 %% Alarms go to the log, to a webhook if there is one, and to whoever asks (`weft_ops:alarms/0').
 %% The other agent gets those that nobody reports here any more (`weft_ops_handover'): they are not
