@@ -43,6 +43,33 @@ whoever_delivers_is_told_of_the_handle_test() ->
     ok = ?INPUT:connected(handle, {self(), false}),
     ?assertEqual(handle, receive {weft_input, connected, Handle} -> Handle after 0 -> none end).
 
+%% It is delivered first, however late the process has its turn, and then there is no process.
+a_session_that_ends_waits_until_its_input_is_delivered_test() ->
+    {Own, false} = Input = ?INPUT:of_acceptor(own_process, weft_session_counters:new()),
+    true = unlink(Own),
+    true = erlang:suspend_process(Own),
+    Own ! {weft_packet, self(), self(), lane, 1, {data, 1, 1, handshake, <<"hello">>}},
+    resumed_when_waited_for(Own),
+    ok = ?INPUT:finish(Input),
+    ?assertEqual(<<"hello">>, receive {weft_handshake, Packet} -> Packet after 0 -> none end),
+    ?assertNot(is_process_alive(Own)).
+
+resumed_when_waited_for(Suspended) ->
+    Waits = self(),
+    spawn_link(fun() ->
+                   true = erlang:suspend_process(Suspended),
+                   Waits ! suspended_by_another,
+                   weft_test_nodes:until(fun() -> {status, waiting} =:= process_info(Waits, status)
+                                         end),
+                   true = erlang:resume_process(Suspended)
+               end),
+    receive suspended_by_another -> true = erlang:resume_process(Suspended) end.
+
+a_session_that_ends_does_not_wait_for_a_link_that_has_ended_test() ->
+    {Link, Monitor} = spawn_monitor(fun() -> ok end),
+    receive {'DOWN', Monitor, process, Link, _} -> ok end,
+    ?assertEqual(ok, ?INPUT:finish({Link, true})).
+
 %% The test is the process of the link to its peer.
 with_link(Test) -> with_link(self(), Test).
 

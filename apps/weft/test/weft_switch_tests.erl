@@ -89,6 +89,7 @@ gateway_test_() ->
                           {timed_out, fun who_asks_for_a_stream_that_timed_out_is_told/0},
                           {disconnected, fun a_disconnect_is_told_when_the_link_is_back/0},
                           {remembered, fun who_was_disconnected_is_remembered/0},
+                          {finished, fun who_is_about_to_end_gets_nothing_more/0},
                           {late, fun who_joins_late_gets_no_label_of_another_incarnation/0}]]}.
 
 prepared() ->
@@ -193,6 +194,19 @@ who_joins_late_gets_no_label_of_another_incarnation() ->
     ?assertEqual([{again, {close, 3, broken}}], written()),
     Link = self(),
     ?assertEqual(told, receive {weft_path, closed, Link, 3, broken} -> told after 0 -> nothing end).
+
+%% It is told when its input is delivered; its circuit is closed by then.
+who_is_about_to_end_gets_nothing_more() ->
+    Hosting = weft_switch:message({join, 3, [lane(near)],
+                                   {distribution, self(), <<"hop@host">>, self()},
+                                   weft_session_counters:new()},
+                                  up()),
+    Ref = make_ref(),
+    Finished = weft_switch:message({finish, self(), Ref}, Hosting),
+    ?assertEqual(told, receive {weft_input, finished, Ref} -> told after 0 -> nothing end),
+    ?assertEqual([{near, {close, 3, ended}}], written()),
+    _ = weft_switch:packet({data, 3, 1, handshake, <<"late">>}, <<>>, lane(near), Finished),
+    ?assertEqual(nothing, receive {weft_handshake, Late} -> Late after 0 -> nothing end).
 
 the_other_end_hears_of_a_dropped_circuit() ->
     Opened = weft_switch:message({open, self(), self(), open_to(<<"hop@host">>)}, up()),

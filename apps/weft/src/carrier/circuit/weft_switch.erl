@@ -145,6 +145,10 @@ message({connected, Session, Handle}, #switch{inputs = Inputs} = Switch) ->
         _ ->
             Switch
     end;
+%% The session is about to end, and waits until its input is delivered.
+message({finish, Session, Monitor}, Switch) ->
+    Session ! {weft_input, finished, Monitor},
+    down(Session, Switch);
 message({weft_packet, Session, From, Lane, Label, Packet}, Switch) ->
     elsewhere(Packet, Session, From, Lane, Label, Switch);
 %% Circuits that pass are to go another way (`weft_transit').
@@ -154,13 +158,16 @@ message(move_relays, #switch{core = Core} = Switch) ->
                     decided({relay_closed, Label, broken}, Moving)
                 end,
                 Switch, Circuits);
-message({'DOWN', _Ref, process, SessionOrLink, _Reason}, #switch{inputs = Inputs} = Switch) ->
-    decided({down, SessionOrLink}, Switch#switch{inputs = maps:remove(SessionOrLink, Inputs)});
+message({'DOWN', _Ref, process, SessionOrLink, _Reason}, Switch) ->
+    down(SessionOrLink, Switch);
 message(Message, Switch) ->
     decided(Message, Switch).
 
 decided(Message, #switch{core = Core} = Switch) ->
     carry_out(weft_switch_core:message(Message, Core), Switch).
+
+down(SessionOrLink, #switch{inputs = Inputs} = Switch) ->
+    decided({down, SessionOrLink}, Switch#switch{inputs = maps:remove(SessionOrLink, Inputs)}).
 
 host(Session, Counters, #switch{inputs = Inputs} = Switch) ->
     Input = weft_input:new(Session, Counters, weft_config:get(window_bytes)),

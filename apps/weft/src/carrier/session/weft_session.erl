@@ -258,8 +258,9 @@ outcome(lost, Session) ->
     die(connection_closed, Session).
 
 %% The end is no error of this process, so it is an exit signal and not a crash report. The kernel
-%% turns it into the nodedown.
-die(Reason, Session) ->
+%% turns it into the nodedown, before which all has to be delivered that has come.
+die(Reason, #session{handle = Handle, input = Input, hosted = Hosted} = Session) ->
+    _ = Handle =:= undefined orelse weft_session_input:finish({Input, Hosted}),
     _ = process_flag(trap_exit, false),
     exit(self(), Reason),
     {noreply, Session}.

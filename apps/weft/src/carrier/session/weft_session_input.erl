@@ -7,8 +7,11 @@
 %% either of them does with packets is `weft_input'.
 -module(weft_session_input).
 
--export([of_initiator/2, of_acceptor/2, connected/2]).
+-export([of_initiator/2, of_acceptor/2, connected/2, finish/1]).
 -export_type([input/0]).
+
+%% A process that delivers input waits for nobody, so it is done when it has had its turn.
+-define(FINISH_MS, 5000).
 
 %% Is it the process of a link?
 -type input() :: {pid(), IsHosted :: boolean()}.
@@ -41,3 +44,19 @@ own_process(Counters) ->
 -spec connected(erlang:dist_handle(), input()) -> ok.
 connected(Handle, {Link, true}) -> weft_link_handler:tell(Link, {connected, self(), Handle});
 connected(Handle, {Input, false}) -> weft_input_proc:connected(Input, Handle).
+
+%% @doc Returns when what has come so far for the calling session is with the VM; nothing is
+%% delivered after that. The session ends then, which is the nodedown. If the session ended beside
+%% the delivery, messages could be lost that had come before, and one could come after the nodedown.
+-spec finish(input()) -> ok.
+finish({Process, IsHosted}) ->
+    Monitor = erlang:monitor(process, Process),
+    ok = tell_finish(IsHosted, Process, Monitor),
+    receive
+        {weft_input, finished, Monitor} -> ok;
+        {'DOWN', Monitor, process, Process, _Reason} -> ok
+    after ?FINISH_MS -> ok
+    end.
+
+tell_finish(true, Link, Monitor) -> weft_link_handler:tell(Link, {finish, self(), Monitor});
+tell_finish(false, Input, _Monitor) -> weft_input_proc:finish(Input).

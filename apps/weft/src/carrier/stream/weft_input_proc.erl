@@ -4,7 +4,7 @@
 -module(weft_input_proc).
 -behaviour(gen_server).
 
--export([start_link/3, connected/2]).
+-export([start_link/3, connected/2, finish/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% @doc Called by the session itself, so the two are linked.
@@ -18,6 +18,12 @@ start_link(Session, Counters, WindowBytes) ->
 -spec connected(pid(), erlang:dist_handle()) -> ok.
 connected(Input, Handle) ->
     Input ! {weft_input, connected, Handle},
+    ok.
+
+%% @doc The process ends when it has delivered what has come so far.
+-spec finish(pid()) -> ok.
+finish(Input) ->
+    Input ! {weft_input, finish},
     ok.
 
 %% @private
@@ -34,7 +40,8 @@ handle_cast(Request, Input) ->
     {noreply, Input}.
 
 %% @private
--spec handle_info(term(), weft_input:input()) -> {noreply, weft_input:input()}.
+-spec handle_info(term(), weft_input:input()) ->
+          {noreply, weft_input:input()} | {stop, normal, weft_input:input()}.
 handle_info({weft_packet, _, From, Lane, Label, {data, _, Sequence, Kind, Payload}}, Input) ->
     BeganUs = weft_turn:begins(),
     case weft_input:data(Sequence, Kind, Payload, Lane, Label, Input) of
@@ -54,6 +61,8 @@ handle_info({weft_packet, _, From, _Lane, Label, {close, _, Reason}}, Input) ->
     {noreply, Input};
 handle_info({weft_input, connected, Handle}, Input) ->
     {noreply, weft_input:connected(Handle, Input)};
+handle_info({weft_input, finish}, Input) ->
+    {stop, normal, Input};
 %% From OTP 26 on a send to a busy socket may leave its monitor of the port behind.
 handle_info({'DOWN', _Ref, port, _Socket, _Reason}, Input) ->
     {noreply, Input};
