@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A connection that its peer has ended before it is up here: what was sent over it is delivered
-%% between `nodeup' and `nodedown', and nothing after them. Over one lane it is all that was sent.
-%% Over several the end may overtake what is under way on the other lanes.
+%% @doc A connection that its peer has ended before it is up here: what was sent over it is
+%% delivered between `nodeup' and `nodedown', and nothing after them. Over one lane it is all that
+%% was sent. Over several the end may overtake what is under way on the other lanes.
 %%
 %% Node b connects, sends and disconnects. Meanwhile the kernel of node a stands still, after it has
 %% let b in and before it takes the connection for up.
