@@ -69,6 +69,7 @@ a_host_is_lost_and_the_load_is_interrupted_test_() ->
                              {end_file, End}]),
             {ok, #{total := #{go_on := Meter}, lost := [Lost]}} =
                 weft_load_hosts:run(Config, Dir, place(Dir, [ok, ok]), Tell),
+            ok = no_more_interrupts(),
             ?assertEqual("two was lost: its emulator has ended", Lost),
             Each = [counted(filename:join(Dir, Number), "series.csv") || Number <- ["1", "2"]],
             ?assertEqual([], [Number || Number <- Each, Number =:= 0]),
@@ -93,6 +94,12 @@ a_host_that_can_not_be_used_is_named_test_() ->
     end}.
 
 tell(_Count, _Second) -> ok.
+
+%% One for each second that was told, which would interrupt the tests after this one.
+no_more_interrupts() ->
+    receive weft_bench_interrupt -> no_more_interrupts()
+    after 0 -> ok
+    end.
 
 place(Dir, Joins) ->
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
