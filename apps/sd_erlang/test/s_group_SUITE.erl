@@ -369,18 +369,20 @@ start_five(Config) ->
     Nodes = ?config(nodes, Config),
     [ok = stop(Node) || Node <- Nodes],
     %% A link of groups that were made at run time is not brought up again; one that was being
-    %% dialled comes up first, and so may a connection.
+    %% dialled comes up first, and so does a connection that is being made: it has a session.
     until(fun() ->
               [call(Node, erlang, disconnect_node, [Other])
                || Node <- Nodes, Other <- call(Node, erlang, nodes, [connected])],
               [call(Node, weft_links, break, [Other])
                || Node <- Nodes, {Other, _Link} <- call(Node, weft_links, list, [])],
-              lists:all(fun(Node) -> {connected(Node), links(Node)} =:= {[], []} end, Nodes)
+              lists:all(fun(Node) ->
+                            {connected(Node), sessions(Node), links(Node)} =:= {[], [], []}
+                        end, Nodes)
           end),
     [ok = call(Node, application, set_env, [weft, Key, Value])
      || Node <- Nodes, {Key, Value} <- weft_config(?config(carrier, Config))],
     Nodes = [start(Node) || Node <- Nodes],
-    [until(fun() -> connected(Node) =:= Expected end)
+    [until_connected(Expected, Node)
      || {Node, Expected} <- lists:zip(Nodes, [[n2, n3], [n1, n3], [n1, n2, n4, n5], [n3, n5],
                                               [n3, n4]])],
     until_groups(Nodes, #{g1 => [n1, n2, n3], g2 => [n3, n4, n5]}),
@@ -431,6 +433,19 @@ until_groups(Nodes, Groups) ->
 until(Condition) -> weft_test_nodes:until(Condition, 30000).
 
 connected(Node) -> lists:sort([short(N) || N <- call(Node, erlang, nodes, [connected])]).
+
+%% Those that are in the way are told of.
+until_connected(Expected, Node) ->
+    try until(fun() -> connected(Node) =:= Expected end)
+    catch error:{never_true, _} -> ?assertEqual({Node, Expected}, {Node, connected(Node)})
+    end.
+
+%% There is no table of them on the carrier of OTP.
+sessions(Node) ->
+    case call(Node, ets, whereis, [weft_sessions]) of
+        undefined -> [];
+        _Table -> call(Node, weft_sessions, distribution_peers, [])
+    end.
 
 links(Node) -> [Peer || #{node := Peer, state := up} <- call(Node, weft_links, info, [])].
 
