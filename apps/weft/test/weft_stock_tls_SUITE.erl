@@ -9,15 +9,17 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_stock_tls_node_calls/1, a_stock_tls_node_is_called/1, both_ways_at_once_in_bulk/1,
-         a_killed_stock_tls_node_is_down/1, ticks_keep_an_idle_connection/1]).
+         a_killed_stock_tls_node_is_down/1, ticks_keep_an_idle_connection/1,
+         what_came_before_the_end_is_delivered/1]).
 %% Run on the nodes.
--export([exchange/3, echo/0, watch/1]).
+-export([exchange/3, echo/0, watch/1, observe/1, to_observer/2]).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     [a_stock_tls_node_calls, a_stock_tls_node_is_called, both_ways_at_once_in_bulk,
-     a_killed_stock_tls_node_is_down, ticks_keep_an_idle_connection].
+     a_killed_stock_tls_node_is_down, ticks_keep_an_idle_connection,
+     what_came_before_the_end_is_delivered].
 
 init_per_suite(Config) ->
     Dir = ?config(priv_dir, Config),
@@ -79,6 +81,30 @@ ticks_keep_an_idle_connection(Config) ->
     receive after 6000 -> ok end, % pacing: two tick times without traffic
     [?assert(call(Node, erlang, is_process_alive, [Watcher])) || {Node, Watcher} <- Watchers].
 
+%% A send fails before the reader has delivered what came.
+what_came_before_the_end_is_delivered(Config) ->
+    [Weft, Stock] = parted(Config),
+    pong = call(Weft, net_adm, ping, [name(Stock)]),
+    ok = call(Weft, ?MODULE, observe, [name(Stock)]),
+    [Reader] = reading(Weft),
+    ok = call(Weft, sys, suspend, [Reader]),
+    Numbers = lists:seq(1, 100),
+    ok = call(Stock, ?MODULE, to_observer, [name(Weft), Numbers]),
+    weft_test_nodes:until(fun() ->
+        {message_queue_len, Waiting} = call(Weft, erlang, process_info, [Reader,
+                                                                         message_queue_len]),
+        Waiting >= length(Numbers)
+    end),
+    true = call(Stock, erlang, disconnect_node, [name(Weft)]),
+    %% All that is sent fails from now on.
+    [call(Weft, erlang, send, [{nobody, name(Stock)}, N, [noconnect]]) || N <- Numbers],
+    ok = call(Weft, sys, resume, [Reader]),
+    ?assertEqual(Numbers ++ [nodedown], call(Weft, weft_test_nodes, ask, [observer, seen])).
+
+reading(Node) ->
+    [Pid || Pid <- call(Node, erlang, processes, []),
+            {weft_stock_tls_reader, _, _} <- [call(Node, proc_lib, translate_initial_call, [Pid])]].
+
 %% --- on the nodes -----------------------------------------------------------------------------
 
 %% @doc Sends binaries to an echo there and compares what comes back.
@@ -99,6 +125,27 @@ echo() ->
 watch(Node) ->
     true = erlang:monitor_node(Node, true),
     receive {nodedown, Node} -> ok end.
+
+%% @doc A process that keeps what it gets until the node is down.
+observe(Node) ->
+    {Starter, Ref} = {self(), make_ref()},
+    spawn(fun() ->
+                  register(observer, self()),
+                  true = erlang:monitor_node(Node, true),
+                  Starter ! Ref,
+                  Seen = seen(Node),
+                  receive {seen, From, Asked} -> From ! {Asked, Seen} end
+          end),
+    receive Ref -> ok end.
+
+seen(Node) ->
+    receive
+        {nodedown, Node} -> [nodedown];
+        N when is_integer(N) -> [N | seen(Node)]
+    end.
+
+to_observer(Node, Messages) ->
+    lists:foreach(fun(Message) -> {observer, Node} ! Message end, Messages).
 
 %% --- helpers ----------------------------------------------------------------------------------
 

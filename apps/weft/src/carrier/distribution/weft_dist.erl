@@ -107,7 +107,11 @@ accept_connection(AcceptPid, Stock, MyNode, Allowed, SetupTime) ->
 %% @private
 -spec accept_session(pid(), pid(), node(), list(), {pid(), non_neg_integer()}) -> no_return().
 accept_session(Kernel, Session, MyNode, Allowed, {AcceptPid, SetupTime}) ->
-    receive {AcceptPid, controller} -> ok end,
+    Monitor = monitor(process, AcceptPid),
+    receive
+        {AcceptPid, controller} -> true = demonitor(Monitor, [flush]);
+        {'DOWN', Monitor, process, AcceptPid, _} -> ?shutdown(no_node)
+    end,
     Timer = dist_util:start_timer(SetupTime),
     ok = weft_session:await_earlier(Session),
     HsData = weft_dist_socket:hs_data(Kernel, Session, MyNode, Timer),

@@ -10,8 +10,9 @@
 -export([of_initiator/2, of_acceptor/2, connected/2, finish/1]).
 -export_type([input/0]).
 
-%% A process that delivers input waits for nobody, so it is done when it has had its turn.
--define(FINISH_MS, 5000).
+%% A process that delivers input waits for nobody, so it is done when it has had its turn. One that
+%% hangs must not hold up the kernel, which waits for the end of a session.
+-define(FINISH_MS, 1000).
 
 %% Is it the process of a link?
 -type input() :: {pid(), IsHosted :: boolean()}.
@@ -45,9 +46,10 @@ own_process(Counters) ->
 connected(Handle, {Link, true}) -> weft_link_handler:tell(Link, {connected, self(), Handle});
 connected(Handle, {Input, false}) -> weft_input_proc:connected(Input, Handle).
 
-%% @doc Returns when what has come so far for the calling session is with the VM; nothing is
-%% delivered after that. The session ends then, which is the nodedown. If the session ended beside
-%% the delivery, messages could be lost that had come before, and one could come after the nodedown.
+%% @doc Returns when what has come so far for the calling session is with the VM, and nothing is
+%% delivered any more, or after a second. The session ends then, which is the nodedown. If it ended
+%% beside the delivery, messages could be lost that had come before, and one could come after the
+%% nodedown.
 -spec finish(input()) -> ok.
 finish({Process, IsHosted}) ->
     Monitor = erlang:monitor(process, Process),

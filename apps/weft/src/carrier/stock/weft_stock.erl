@@ -141,7 +141,12 @@ offer_socket(Socket, First) ->
 %% @doc Serves the handshake of a connection that a stock node began.
 -spec accept(pid(), pid(), offered(), node(), list(), non_neg_integer()) -> no_return().
 accept(Kernel, AcceptPid, {stock, Socket, First}, MyNode, Allowed, SetupTime) ->
-    receive {AcceptPid, controller} -> ok end,
+    Monitor = monitor(process, AcceptPid),
+    receive
+        {AcceptPid, controller} -> true = demonitor(Monitor, [flush]);
+        %% It has made room for others.
+        {'DOWN', Monitor, process, AcceptPid, _} -> ?shutdown(no_node)
+    end,
     Timer = dist_util:start_timer(SetupTime),
     case weft_transport:peername(Socket) of
         {ok, Address} ->

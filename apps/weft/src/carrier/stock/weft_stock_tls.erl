@@ -13,10 +13,14 @@
 -define(PACKETS_IN, 1).
 -define(PACKETS_OUT, 2).
 
+%% So long the reader may take to deliver what came before the socket was closed, at most.
+-define(CLOSING_MS, 5000).
+
 -record(connection, {socket :: ssl:sslsocket(),
                      first :: binary() | none,
                      packets :: counters:counters_ref(),
-                     handle :: erlang:dist_handle() | undefined}).
+                     handle :: erlang:dist_handle() | undefined,
+                     is_closed = false :: boolean()}).
 
 %% @doc The controller of a socket that the caller owns; First is a message that was read already.
 %% It is linked to the caller, the process of `dist_util', and becomes the owner of the socket.
@@ -88,13 +92,23 @@ handle_cast(Request, Connection) ->
 
 %% @private
 -spec handle_info(term(), #connection{}) -> {noreply, #connection{}}.
+handle_info(give_up, Connection) ->
+    %% As in `weft_session', the end is an exit signal and not a crash report.
+    exit(self(), connection_closed),
+    {noreply, Connection};
+handle_info(Request, #connection{is_closed = true} = Connection)
+  when Request =:= dist_data; Request =:= tick ->
+    {noreply, Connection};
 handle_info(dist_data, #connection{handle = Handle} = Connection) ->
-    drain(Connection),
-    erlang:dist_ctrl_get_data_notification(Handle),
-    {noreply, Connection};
+    case drain(Connection) of
+        ok -> erlang:dist_ctrl_get_data_notification(Handle), {noreply, Connection};
+        closed -> {noreply, closed(Connection)}
+    end;
 handle_info(tick, Connection) ->
-    transmit([], Connection),
-    {noreply, Connection};
+    case transmit([], Connection) of
+        ok -> {noreply, Connection};
+        closed -> {noreply, closed(Connection)}
+    end;
 handle_info(Message, State) ->
     ok = weft_stray:message(Message),
     {noreply, State}.
@@ -102,13 +116,22 @@ handle_info(Message, State) ->
 drain(#connection{handle = Handle} = Connection) ->
     case erlang:dist_ctrl_get_data(Handle) of
         none -> ok;
-        Frame -> transmit(Frame, Connection), drain(Connection)
+        Frame ->
+            case transmit(Frame, Connection) of
+                ok -> drain(Connection);
+                closed -> closed
+            end
     end.
 
-%% As in `weft_session', the end is an exit signal and not a crash report.
 transmit(Frame, #connection{socket = Socket, packets = Packets}) ->
     counters:add(Packets, ?PACKETS_OUT, 1),
     case ssl:send(Socket, Frame) of
         ok -> ok;
-        {error, _} -> exit(self(), connection_closed), ok
+        {error, _} -> closed
     end.
+
+%% The end of this process is the nodedown. The reader, which ends it, may still have messages that
+%% came before the socket was closed.
+closed(Connection) ->
+    _ = erlang:send_after(?CLOSING_MS, self(), give_up),
+    Connection#connection{is_closed = true}.

@@ -18,18 +18,21 @@
                 partition :: weft_channels:partition(),
                 payload_bytes :: pos_integer(),
                 chunk_bytes :: pos_integer(),
-                next = 1 :: pos_integer(),
+                next :: pos_integer(),
                 stripe = 0 :: non_neg_integer(),
                 under_way = #{} :: #{weft_channel_chunks_core:id() => Bytes :: pos_integer()},
                 bytes = 0 :: non_neg_integer(),
                 watched = #{} :: #{pid() => true}}).
 -opaque large() :: #large{}.
 
+%% Messages are numbered from a random number on: chunks of a sender that has ended may still come,
+%% and are not taken for those of this one.
 -spec new(node(), weft_channels:channel(), weft_channels:partition()) -> large().
 new(Node, Channel, Partition) ->
     {PayloadBytes, ChunkBytes} = sizes(Channel),
+    <<Before:56>> = weft_random:bytes(7),
     #large{node = Node, channel = Channel, partition = Partition, payload_bytes = PayloadBytes,
-           chunk_bytes = ChunkBytes}.
+           chunk_bytes = ChunkBytes, next = Before + 1}.
 
 %% The largest payload, and the size of chunks: small if others share the stream, large if only
 %% throughput matters (a payload is delivered at the receiver as it came, but chunks are put

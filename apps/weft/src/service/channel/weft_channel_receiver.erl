@@ -136,6 +136,8 @@ data({weft_packet, _, Link, Lane, Label, {data, _, Sequence, Kind, Payload}} = D
                 {Payloads, Ack, Inbound} ->
                     received(Payloads, Ack, Lane, Label, Receiver#receiver{inbound = Inbound});
                 overflow ->
+                    %% The peer hears of it, and repeats on another path.
+                    ok = weft_link_handler:tell(Link, {drop, Label}),
                     stream({weft_path, closed, Link, Label, overload}, Receiver)
             end
     end.
