@@ -2,8 +2,8 @@
 %% @doc What happened in the cluster, for browsers: the events that agents know, and models of times
 %% that a recording of `weft_ops' has (`recording' in the configuration).
 %%
-%% At most the newest 2000 events are told. A recording is read at each request, in bounded time, by
-%% a few at a time: others are refused. Who reads for one that has gone is ended.
+%% At most the newest 2000 events are told. A recording is read at each request, by a few at a time;
+%% others wait for a turn. All of it takes bounded time, and ends with the one who has asked.
 -module(weft_dashboard_past).
 
 -export([events/2, span/1, model/2]).
@@ -26,7 +26,8 @@ events(_SinceMs, _Config) ->
     {409, #{error => <<"this dashboard asks no agents, and they are who knows events">>}}.
 
 known(SinceMs, Config) ->
-    All = weft_ops_events:merged(recorded(SinceMs, Config) ++ weft_ops:events(SinceMs)),
+    OfAgents = weft_ops:events(SinceMs),
+    All = weft_ops_events:merged(recorded(SinceMs, Config) ++ OfAgents),
     Newest = lists:nthtail(max(0, length(All) - ?EVENTS_MAX), All),
     {200, #{events => [event(Event) || Event <- Newest], more => length(All) - length(Newest)}}.
 
@@ -115,7 +116,7 @@ in_time(Fun) ->
 
 watched(Asker, Fun) ->
     _ = spawn(?MODULE, watch, [Asker, self()]),
-    try Fun() catch throw:{refused, Answer} -> Answer end.
+    Fun().
 
 %% @private A browser that closes its connection ends who asked, and nobody waits for the worker.
 -spec watch(Asker :: pid(), Worker :: pid()) -> true.
@@ -123,14 +124,17 @@ watch(Asker, Worker) ->
     [_, _] = [monitor(process, Pid) || Pid <- [Asker, Worker]],
     receive {'DOWN', _, process, _, _} -> exit(Worker, kill) end.
 
-%% A name is given back by the end of who has it, too.
+%% A name is given back by the end of who has it: a process reads once. There are no more who wait
+%% than connections.
 in_turn(Read) ->
-    case lists:search(fun takes/1, ?READERS) of
-        {value, Name} ->
-            try Read() after unregister(Name) end;
+    case lists:any(fun takes/1, ?READERS) of
+        true ->
+            Read();
         false ->
-            throw({refused, {503, #{error => <<"the recording is read for others now: try "
-                                               "again">>}}})
+            Ends = [monitor(process, Name) || Name <- ?READERS],
+            receive {'DOWN', _, process, _, _} -> ok end,
+            lists:foreach(fun(End) -> demonitor(End, [flush]) end, Ends),
+            in_turn(Read)
     end.
 
 takes(Name) ->

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What browsers get of a time at which nothing was recorded, and how many of them may read.
+%% @doc What browsers get of a time at which nothing was recorded, and how many read at once.
 -module(weft_dashboard_past_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -51,11 +51,43 @@ who_reads_ends_with_who_has_asked_test_() ->
 read_by_some(Port) ->
     Sockets = [asked("/api/recording?at=1000", Port) || _ <- ?READERS],
     until(fun() -> readers() =:= ?READERS end),
-    ?assertMatch({503, #{<<"error">> := <<"the recording is read for others", _/binary>>}},
-                 json(request(Port, "/api/recording"))),
+    Waiting = asked("/api/recording?at=1000", Port),
+    until(fun() -> waiting() =:= 1 end),
+    gen_tcp:close(Waiting),
+    until(fun() -> waiting() =:= 0 end),
     lists:foreach(fun gen_tcp:close/1, Sockets),
     until(fun() -> readers() =:= [] end),
     ?assertMatch({200, #{<<"from_ms">> := 1}}, json(request(Port, "/api/recording"))).
+
+%% As who holds an arrow key on the slider asks for one time after the other.
+more_than_may_read_at_once_wait_and_get_their_answers_test() ->
+    with_recording([[1000, 2000, 3000]], fun(Config) ->
+        Busy = [busy(Name) || Name <- ?READERS],
+        Asked = [spawn_monitor(fun() -> exit(weft_dashboard_past:model(2000, Config)) end)
+                 || _ <- lists:seq(1, 12)],
+        until(fun() -> waiting() =:= 12 end),
+        lists:foreach(fun(Pid) -> exit(Pid, kill) end, Busy),
+        ?assertEqual(lists:duplicate(12, 200), [status(One) || One <- Asked])
+    end).
+
+busy(Name) ->
+    Pid = spawn(fun() -> receive after infinity -> ok end end),
+    true = register(Name, Pid),
+    Pid.
+
+status({Pid, Monitor}) ->
+    receive {'DOWN', Monitor, process, Pid, {Status, _}} -> Status end.
+
+%% How many wait for the end of the first one that reads, or has such a name.
+waiting() ->
+    case process_info(whereis(hd(?READERS)), monitored_by) of
+        {monitored_by, All} ->
+            length([Pid || Pid <- All, is_pid(Pid),
+                           process_info(Pid, current_function)
+                               =:= {current_function, {weft_dashboard_past, in_turn, 1}}]);
+        undefined ->
+            0
+    end.
 
 readers() -> [Name || Name <- ?READERS, whereis(Name) =/= undefined].
 
