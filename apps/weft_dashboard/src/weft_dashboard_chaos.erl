@@ -17,7 +17,8 @@
 -define(PAUSE_MAX_MS, 60000).
 -define(CUT_MS, 60000).
 -define(CUT_MAX_MS, 600000).
--define(ASK_MS, 3000).
+%% The node asks back, for which it takes up to half of this.
+-define(ASK_MS, 4000).
 
 %% @doc The fault that an action of a browser means.
 -spec fault(#{binary() => weft_json:json()}, fun((binary()) -> {ok, node()} | error)) ->
@@ -89,10 +90,16 @@ ends({pause, Node, _}) -> [Node];
 ends({_, A, B}) -> [A, B];
 ends({cut, A, B, _}) -> [A, B].
 
-ask(Node, Fault) ->
-    try erpc:call(Node, weft_chaos_agent, do, [Fault], ?ASK_MS) of
+%% This process ends with its time. So a node that stands still meanwhile knows, when it goes on,
+%% that it is too late (`weft_chaos_agent').
+ask(Node, Fault) -> asked(Node, [Fault, self()]).
+
+asked(Node, [Fault | _] = Arguments) ->
+    try erpc:call(Node, weft_chaos_agent, do, Arguments, ?ASK_MS) of
         {ok, _} -> ok;
         {error, Text} -> {error, [atom_to_list(Node), ": ", Text]}
     catch
+        %% The version before does what it is asked for whenever it can.
+        error:{exception, undef, [{weft_chaos_agent, do, [_, _], _} | _]} -> asked(Node, [Fault]);
         error:{exception, undef, _} -> {error, [atom_to_list(Node), " has no weft_chaos"]}
     end.

@@ -15,7 +15,8 @@
 -export([the_model_is_what_the_nodes_say/1, a_browser_follows/1,
          a_session_that_is_stuck_hides_no_node/1, what_happened_is_told/1,
          a_recorded_time_is_a_model/1, wrong_times_are_refused/1]).
--export([nothing_is_done_without_the_token/1, foreign_pages_are_refused/1,
+-export([nothing_is_done_without_the_token/1, what_failed_is_not_done_later/1,
+         foreign_pages_are_refused/1,
          no_file_elsewhere_is_served/1, what_is_not_understood_ends_a_websocket/1,
          there_are_so_many_browsers_at_most/1, odd_arguments_end_no_process/1]).
 
@@ -28,9 +29,9 @@ suite() -> [{timetrap, {minutes, 1}}].
 all() ->
     [the_model_is_what_the_nodes_say, a_browser_follows, a_session_that_is_stuck_hides_no_node,
      what_happened_is_told, a_recorded_time_is_a_model, wrong_times_are_refused,
-     nothing_is_done_without_the_token, foreign_pages_are_refused, no_file_elsewhere_is_served,
-     what_is_not_understood_ends_a_websocket, there_are_so_many_browsers_at_most,
-     odd_arguments_end_no_process].
+     nothing_is_done_without_the_token, what_failed_is_not_done_later, foreign_pages_are_refused,
+     no_file_elsewhere_is_served, what_is_not_understood_ends_a_websocket,
+     there_are_so_many_browsers_at_most, odd_arguments_end_no_process].
 
 init_per_suite(Config) ->
     Started = weft_test_nodes:begin_suite(Config),
@@ -162,7 +163,7 @@ events(Config) ->
 
 nothing_is_done_without_the_token(Config) ->
     [A, _, B] = ?config(nodes, Config),
-    Kill = iolist_to_binary(weft_json:encode(#{action => kill_node, node => name(B)})),
+    Kill = kill(B),
     Break = iolist_to_binary(weft_json:encode(#{action => break_link, from => name(A),
                                                 to => node_name(g)})),
     Json = {"content-type", "application/json"},
@@ -184,6 +185,20 @@ nothing_is_done_without_the_token(Config) ->
     %% All of that did nothing, and the token does.
     ?assertEqual(pong, call(A, net_adm, ping, [name(B)])),
     ?assertMatch({200, #{<<"done">> := true}}, post("/api/chaos", [Json, Right], Break, Config)).
+
+kill(Node) -> iolist_to_binary(weft_json:encode(#{action => kill_node, node => name(Node)})).
+
+%% A node gets what it was asked for while it stood still when it goes on.
+what_failed_is_not_done_later(Config) ->
+    [_, _, B] = ?config(nodes, Config),
+    ok = weft_test_nodes:pause(B),
+    Answer = post("/api/chaos", [{"content-type", "application/json"},
+                                 {"authorization", "Bearer " ?TOKEN}], kill(B), Config),
+    ok = weft_test_nodes:continue(B),
+    ?assertMatch({_, #{<<"error">> := <<"no answer from", _/binary>>}}, Answer),
+    ?assertEqual(name(B), call(B, erlang, node, [])),
+    receive after 500 -> ok end, % pacing: a kill comes some time after it was asked for
+    ?assertEqual(name(B), call(B, erlang, node, [])).
 
 post(Path, Headers, Body, Config) ->
     json(request(?config(port, Config), {"POST", Path}, Headers, Body)).
