@@ -17,7 +17,8 @@
         "left=$3; while [ $left -gt 0 ] && [ -e $0 ] && kill -0 $1; do "
         "sleep 1; left=$((left - 1)); done; rm $0 && kill -CONT $1").
 
-%% How long the node of the one who asks may take to say whether that still waits.
+%% How long the node of the one who asks may take to say whether that still waits, which it does for
+%% twice as long.
 -define(ASKER_MS, 2000).
 
 %% A pause that is under way. Who removes the file may end it: so its own end does not end a later

@@ -2,10 +2,10 @@
 %% @doc Carries out a schedule: each step at its time, on the nodes it concerns; and a report of
 %% what was done, what could not be done, and why.
 %%
-%% A step on a node that does not answer within two seconds is told as failed, and the schedule goes
-%% on in time; so is a start of a node that crashes, or takes longer than a minute. What is told as
-%% failed is not done later, when the node answers again. At the end, and when it is stopped, all is
-%% healed that can be reached.
+%% A step on a node that does not answer within four seconds is told as failed, and the schedule
+%% goes on in time; so is a start of a node that crashes, or takes longer than a minute. What is
+%% told as failed is not done later, when the node answers again. At the end, and when it is
+%% stopped, all is healed that can be reached.
 -module(weft_chaos_runner).
 -behaviour(gen_server).
 
@@ -21,6 +21,7 @@
 -type report() :: #{done := [{AtMs :: integer(), weft_chaos_schedule:verb(), Answer :: term()}],
                     failed := [{AtMs :: integer(), weft_chaos_schedule:verb(), string()}]}.
 
+%% There and back.
 -define(STEP_MS, 2000).
 %% How long a node may take to start, unless the option `start_ms' says so.
 -define(START_MS, 60000).
@@ -228,12 +229,14 @@ both(Nodes, Verb) ->
         {[{Slow, _}], [{Other, {error, Text}}]} when element(1, Verb) =:= delay;
                                                      element(1, Verb) =:= loss ->
             {error, text("only ~ts is slow, and ~ts is not: ~ts", [Slow, Other, Text])};
+        {[{Healed, _}], [{Other, {error, Text}}]} when element(1, Verb) =:= heal ->
+            {error, text("only ~ts is healed, and ~ts is not: ~ts", [Healed, Other, Text])};
         {[{_, Answer} | _], _} -> Answer;
         {[], [{_, Error} | _]} -> Error
     end.
 
 %% By a process that ends when it has given up, or the step has. So a node that stands still
-%% meanwhile knows, when it goes on, that it is too late (`weft_chaos_agent').
+%% meanwhile knows, when it goes on, that it is too late: it asks back (`weft_chaos_agent').
 ask(Node, Verb) ->
     Self = self(),
     Ref = make_ref(),
@@ -241,7 +244,7 @@ ask(Node, Verb) ->
     receive {Ref, Answer} -> Answer end.
 
 asked(Node, [Verb | _] = Arguments) ->
-    try erpc:call(Node, weft_chaos_agent, do, Arguments, ?STEP_MS)
+    try erpc:call(Node, weft_chaos_agent, do, Arguments, 2 * ?STEP_MS)
     catch
         error:{erpc, Reason} -> {error, text("~ts: ~0tp", [Node, Reason])};
         %% The version before does what it is asked for whenever it can.

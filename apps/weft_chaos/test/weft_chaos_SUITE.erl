@@ -9,7 +9,7 @@
 -export([a_cut_heals_by_itself/1, faults_of_a_schedule/1, a_crash_and_a_start/1,
          stopped_is_healed/1, refused_unless_enabled/1, a_cut_outlives_a_delay/1,
          a_cut_in_one_way/1, late_and_lost/1, pauses_end/1, too_late_is_not_done/1,
-         a_node_of_the_version_before/1]).
+         a_slow_answer_counts/1, a_node_of_the_version_before/1]).
 -export([starter/1, inbox/0, received/0]).
 
 suite() -> [{timetrap, {minutes, 3}}].
@@ -21,7 +21,7 @@ all() ->
 healed() ->
     [a_cut_in_one_way, faults_of_a_schedule, stopped_is_healed, refused_unless_enabled,
      a_cut_outlives_a_delay, late_and_lost, pauses_end, too_late_is_not_done,
-     a_node_of_the_version_before].
+     a_slow_answer_counts, a_node_of_the_version_before].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -222,11 +222,18 @@ has_waker(OsPid) ->
 too_late_is_not_done(Config) ->
     {[A, _, C], [NodeA, _, _]} = mesh(Config, true),
     {ok, #{done := Done, failed := Failed}} =
-        call(C, run, [[{0, {pause, NodeA, 4000}}, {500, {crash, NodeA}}]]),
+        call(C, run, [[{0, {pause, NodeA, 6000}}, {500, {crash, NodeA}}]]),
     ?assertMatch({[{_, {pause, NodeA, _}, _}], [{_, {crash, NodeA}, _}]}, {Done, Failed}),
     ?assertEqual(NodeA, weft_test_nodes:call(A, erlang, node, [])),
     receive after 500 -> ok end, % pacing: a crash comes some time after it was asked for
     ?assertEqual(NodeA, weft_test_nodes:call(A, erlang, node, [])).
+
+%% What is asked for goes there, the question whether it is still wanted back, and so on.
+a_slow_answer_counts(Config) ->
+    {[_, _, C], [NodeA, NodeB, NodeC]} = mesh(Config, true),
+    ?assertMatch({ok, #{failed := [], done := [_, _]}},
+                 call(C, run, [[{0, {delay, NodeA, NodeC, 700, 700, 5000}},
+                                {1000, {break, NodeA, NodeB}}]])).
 
 a_node_of_the_version_before(Config) ->
     {[A, _, C], [NodeA, _, _]} = mesh(Config, true),

@@ -15,6 +15,7 @@ runner_test_() ->
                          {"strays", fun a_stray_message_ends_no_run/0},
                          {"one after the other", fun the_next_may_run_at_once/0},
                          {"one side", fun a_link_that_is_slow_on_one_side/0},
+                         {"one healed", fun a_link_that_is_healed_on_one_side/0},
                          {"too late", fun what_nobody_waits_for_is_not_done/0},
                          {"a crash", fun a_runner_that_crashes_heals/0}]].
 
@@ -92,8 +93,16 @@ a_link_that_is_slow_on_one_side() ->
     {ok, #{done := [], failed := [_, _] = Failed}} =
         weft_chaos:run([{0, {delay, node(), ?PEER, 1, 2, 200}},
                         {0, {loss, ?PEER, node(), 5, 200}}]),
-    Says = iolist_to_binary(io_lib:format("only ~ts is slow, and ~ts is not: ", [node(), ?PEER])),
-    [?assertMatch({0, _}, binary:match(list_to_binary(Text), Says)) || {_, _, Text} <- Failed].
+    [says("only ~ts is slow, and ~ts is not: ", Text) || {_, _, Text} <- Failed].
+
+a_link_that_is_healed_on_one_side() ->
+    {ok, #{done := [{_, {cut, _, _, _}, _}], failed := [{_, {heal, _, _}, Text}]}} =
+        weft_chaos:run([{0, {cut, ?PEER, node(), 60000}}, {100, {heal, ?PEER, node()}}]),
+    says("only ~ts is healed, and ~ts is not: ", Text).
+
+says(Format, Text) ->
+    Says = iolist_to_binary(io_lib:format(Format, [node(), ?PEER])),
+    ?assertMatch({0, _}, binary:match(list_to_binary(Text), Says)).
 
 what_nobody_waits_for_is_not_done() ->
     {Gone, Monitor} = spawn_monitor(fun() -> ok end),
