@@ -215,7 +215,7 @@ status(File, Options) ->
              IsWhole = lists:all(fun(#{state := State}) -> State =:= up end, Rows)
                  andalso lists:all(fun(Host) -> element(1, Host) =:= ok end, maps:values(Seen)),
              {case IsWhole of true -> ok; false -> wanting end,
-              weft_deploy_text:status_json(Rows, Seen),
+              weft_deploy_text:status_json(Rows, Seen, Unbuilt),
               [weft_deploy_text:status(Rows, Seen),
                [[Text, ": which of its nodes differ from the file is not known\n"]
                 || Text <- Unbuilt]]}

@@ -4,7 +4,7 @@
 -module(weft_deploy_text).
 
 -export([plan/1, json/1, outcome/2, outcome_json/2, upgrade/3, upgrade_json/3, rows/2, status/2,
-         status_json/2, numbers/2, table/1]).
+         status_json/3, numbers/2, table/1]).
 
 %% @doc A plan in words: a line for each node that it is about.
 -spec plan(weft_deploy_plan:plan()) -> unicode:chardata().
@@ -128,10 +128,11 @@ status(Rows, Seen) ->
                     plural(length(Rows), "node")])].
 
 %% @doc The same as data.
--spec status_json([map()], weft_deploy_plan:seen()) -> map().
-status_json(Rows, Seen) ->
+-spec status_json([map()], weft_deploy_plan:seen(), Unbuilt :: [string()]) -> map().
+status_json(Rows, Seen, Unbuilt) ->
     #{nodes => [Row#{node := bin(Node), host := bin(Host), id := bin(Id)}
                 || #{node := Node, host := Host, id := Id} = Row <- Rows],
+      unbuilt => [bin(Text) || Text <- Unbuilt],
       lost => failed([{Host, Why} || {Host, {error, Why}} <- lists:sort(maps:to_list(Seen))])}.
 
 %% @doc Reads `web=5' for each word.
