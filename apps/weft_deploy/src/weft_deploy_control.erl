@@ -248,8 +248,11 @@ leave(Node, Dir, Note) ->
                  || is_map(Groups), Group <- maps:keys(Groups)],
             _ = call(Node, weft_overlay, leave, [], 15000),
             {true, Note};
-        {error, _} ->
-            {false, "it was opened again meanwhile"}
+        {error, enoent} ->
+            {false, "it was opened again meanwhile"};
+        {error, Reason} ->
+            {false, ["that it leaves can not be noted in ", home(Dir, Node), ": ",
+                     file:format_error(Reason)]}
     end.
 
 %% Of each node that answers: which of the others it reaches, and by which neighbour.
