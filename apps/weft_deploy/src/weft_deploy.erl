@@ -41,10 +41,10 @@ applied(Session, Options) ->
     end.
 
 brought_about(#{changed := Changed} = Plan, Session) ->
-    Outcome = #{failed := Failed} = weft_deploy_apply:run(Plan, Session),
-    Looked = weft_deploy_session:look(Session),
+    Outcome = #{failed := Failed, ungrouped := Ungrouped} = weft_deploy_apply:run(Plan, Session),
+    #{state := State} = Looked = weft_deploy_session:look(Session),
     ok = weft_deploy_apply:prune(Looked),
-    case weft_deploy_session:save(maps:get(state, Looked), Looked) of
+    case weft_deploy_session:save(State#{ungrouped => Ungrouped}, Looked) of
         {ok, _} ->
             {case Failed of [] -> ok; _ -> wanting end,
              weft_deploy_text:outcome_json(Outcome, Changed),
@@ -116,22 +116,21 @@ forward(Before, #{changed := Changed, refused := Refused, lost := Lost, reopen :
 upgraded(#{bad := New, done := Done, undone := Undone} = Made, Refused, Lost, Session) ->
     #{state := #{bad := Bad} = State} = Session,
     Looked = weft_deploy_session:look(Session),
-    #{failed := Failed} = Outcome =
-        grouped(Made, weft_deploy_groups:follow(Done ++ Undone, Looked)),
+    {NotGrouped, Ungrouped} = weft_deploy_groups:follow(maps:get(ungrouped, State, [])
+                                                            ++ Done ++ Undone, Looked),
     ok = weft_deploy_apply:prune(Looked),
     Saved = weft_deploy_session:save(State#{bad := New ++ (Bad -- New),
-                                            unproven => unproven(State, Outcome, Lost)}, Looked),
+                                            unproven => unproven(State, Made, Lost),
+                                            ungrouped => lists:usort(Ungrouped)}, Looked),
+    Failures = [Failed || Failed <- [maps:get(failed, Made)], Failed =/= none] ++ NotGrouped,
     case Saved of
         {ok, _} ->
-            {case Failed =:= none andalso Lost =:= [] of true -> ok; false -> wanting end,
-             weft_deploy_text:upgrade_json(Outcome, Refused, Lost),
-             weft_deploy_text:upgrade(Outcome, Refused, Lost)};
+            {case Failures ++ Lost of [] -> ok; _ -> wanting end,
+             weft_deploy_text:upgrade_json(Made, Refused, {Lost, Failures}),
+             weft_deploy_text:upgrade(Made, Refused, {Lost, Failures})};
         {error, Text} ->
             {failed, Text}
     end.
-
-grouped(#{failed := none} = Outcome, [Failed | _]) -> Outcome#{failed := Failed};
-grouped(Outcome, _Failed) -> Outcome.
 
 %% What was not looked at stays so. Of the others it is known what they are, or what they are made
 %% of now is bad.

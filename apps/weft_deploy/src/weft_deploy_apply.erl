@@ -9,7 +9,9 @@
 -export_type([outcome/0]).
 
 -type outcome() :: #{started := [{Node :: string(), Ms :: non_neg_integer()}],
-                     stopped := [string()], failed := [{Where :: string(), Why :: string()}]}.
+                     stopped := [string()], failed := [{Where :: string(), Why :: string()}],
+                     %% Of which others do not know in which groups they are.
+                     ungrouped => [Node :: string()]}.
 
 %% Nodes that end at once share the processors of their host.
 -define(GRACE_S, 15).
@@ -20,19 +22,20 @@
 %% @doc All of a plan.
 -spec run(weft_deploy_plan:plan(), weft_deploy_session:session()) -> outcome().
 run(#{start := Start, restart := Restart, upload := Uploads, stop := Stop, forget := Forget,
-      lost := Lost, reopen := Reopen}, Session) ->
+      lost := Lost, reopen := Reopen}, #{state := State} = Session) ->
     NotOpened = reopen(Reopen, Session),
     Bad = upload(Uploads, Session),
     Missing = [{Host, Version} || {Host, Version, _} <- Bad],
     Ready = [Node || #{host := Host, version := Version} = Node <- Start ++ Restart,
                      not lists:member({Host, Version}, Missing)],
     {Started, NotStarted} = start(Ready, fun is_to_be_defined/2, Session),
-    NotIn = weft_deploy_groups:follow([Node || {Node, _Ms} <- Started], Session),
+    {NotIn, AgainIn} = weft_deploy_groups:follow(maps:get(ungrouped, State, [])
+                                                     ++ [Node || {Node, _Ms} <- Started], Session),
     {Stopped, NotStopped} = retire(Stop, Session),
     Gone = Forget ++ [Pair || {_, Node} = Pair <- Stop, lists:member(Node, Stopped)],
     _ = forget(Gone, Session),
-    NotOut = weft_deploy_groups:follow([Node || {_, Node} <- Gone], Session),
-    #{started => Started, stopped => Stopped,
+    {NotOut, AgainOut} = weft_deploy_groups:follow([Node || {_, Node} <- Gone], Session),
+    #{started => Started, stopped => Stopped, ungrouped => lists:usort(AgainIn ++ AgainOut),
       failed => Lost ++ NotOpened ++ [{Host, Version ++ ": " ++ Why} || {Host, Version, Why} <- Bad]
           ++ NotStarted ++ NotIn ++ NotStopped ++ NotOut}.
 

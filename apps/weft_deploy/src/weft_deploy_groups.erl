@@ -2,9 +2,10 @@
 %% @doc Groups follow the nodes of a deployment that come, go, or become something else: a member
 %% that runs changes them for all.
 %%
-%% Only such nodes are taken out of a group, and only where others of the file are in it: what
-%% programs have changed stays. A node that is not what the file says, such as after a rollback,
-%% belongs to the groups that it was made with.
+%% Only such nodes are taken out of a group, and only where others of the file are in it: others
+%% that programs have added stay. All of the file are taken in, also those that programs have taken
+%% out. A node that is not what the file says, such as after a rollback, belongs to the groups that
+%% it was made with.
 -module(weft_deploy_groups).
 
 -export([follow/2, configured/2]).
@@ -13,24 +14,26 @@
 %% To take nodes in, and to take nodes out.
 -define(GROUP_MS, 40000).
 
-%% @doc Those that run already learn who has come and who has gone; what failed. Of the first
-%% deployment all know all others.
+%% @doc Those that run already learn who has come and who has gone. What failed, and of which nodes
+%% they are to learn again. Of the first deployment all know all others.
 -spec follow([Node :: string()], weft_deploy_session:session()) ->
-          [{Where :: string(), Why :: string()}].
+          {Failed :: [{Where :: string(), Why :: string()}], Again :: [Node :: string()]}.
 follow([_ | _] = Changed, #{spec := #{topology := groups}, seen := Seen} = Session) ->
     Before = lists:sum([map_size(Nodes) || {ok, #{nodes := Nodes}} <- maps:values(Seen)]),
-    case Before > 0 of
-        true -> on_all(Changed, as_made(Session), Session);
-        false -> []
+    case Before > 0 andalso on_all(Changed, as_made(Session), Session) of
+        [_ | _] = Failed -> {Failed, Changed};
+        _NothingFailed -> {[], []}
     end;
 follow(_Changed, _Session) ->
-    [].
+    {[], []}.
 
 on_all(Changed, Nodes, #{seen := Seen} = Session) ->
     Groups = lists:usort(lists:append([Own || #{groups := Own} <- Nodes])),
     Members = [{Group, [list_to_atom(Node) || #{node := Node, groups := Own} <- Nodes,
                                               lists:member(Group, Own)]} || Group <- Groups],
-    Hosts = [Host || #{host := Host} <- Nodes, {ok, _} <- [maps:get(Host, Seen)]],
+    %% Where none is yet, nobody can be asked.
+    Hosts = [Host || #{host := Host, node := Node} <- Nodes,
+                     {ok, #{nodes := #{Node := _}}} <- [maps:get(Host, Seen)]],
     lists:append([on_host(Host, Members, {Changed, Nodes}, Session) || Host <- lists:usort(Hosts)]).
 
 on_host(Host, Members, {Changed, Nodes}, Session) ->
@@ -66,11 +69,11 @@ read(Nodes, #{dir := Dir} = Session) ->
     [{Node, Groups} || {_Host, Here} <- Results, is_list(Here), {Node, {ok, Text}} <- Here,
                        {ok, Groups} <- [configured(Node, Text)]].
 
-%% @doc The groups of a node, as its `sys.config' has them.
+%% @doc The groups of a node, as its `sys.config' has them, of what
+%% `weft_deploy_shell:configuration/2' has printed.
 -spec configured(Node :: string(), binary()) -> {ok, [atom()]} | error.
-configured(Node, Text) ->
-    {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(Text)),
-    case erl_parse:parse_term(Tokens) of
+configured(Node, Output) ->
+    case term(weft_deploy_shell:configured(Output)) of
         {ok, Configuration} ->
             case proplists:get_value(topology, proplists:get_value(weft, Configuration, [])) of
                 {groups, Groups} ->
@@ -80,4 +83,10 @@ configured(Node, Text) ->
             end;
         {error, _} ->
             error
+    end.
+
+term(Text) ->
+    case erl_scan:string(unicode:characters_to_list(Text)) of
+        {ok, Tokens, _} -> erl_parse:parse_term(Tokens);
+        {error, Reason, _} -> {error, Reason}
     end.

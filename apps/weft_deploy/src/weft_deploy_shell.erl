@@ -24,7 +24,7 @@
 
 -export([quote/1, observe/1, prepare/3, unpack/2, define/2, launch/2, stop/3, left/1, remove/2,
          undo/2, prune/2, end_epmd/3, purge/1, parse/1, log_tail/2,
-         configuration/2]).
+         configuration/2, configured/1]).
 -export_type([definition/0, observed/0]).
 
 -type definition() :: #{node := string(), id := string(), words := [iodata()],
@@ -239,10 +239,15 @@ purge(Dir) ->
 log_tail(Dir, Node) ->
     ["tail -n 8 ", quote([Dir, "/nodes/", Node, "/log"]), " 2>/dev/null\nexit 0\n"].
 
-%% @doc The configuration that a node was made with.
+%% @doc Prints the configuration that a node was made with.
 -spec configuration(Dir :: string(), Node :: string()) -> iodata().
 configuration(Dir, Node) ->
-    ["cat ", quote([Dir, "/nodes/", Node, "/sys.config"]), "\n"].
+    ["printf 'configuration\\t\\n'; cat ", quote([Dir, "/nodes/", Node, "/sys.config"]), "\n"].
+
+%% @doc What configuration/2 has printed, without what the shell of the host has to say before.
+-spec configured(binary()) -> binary().
+configured(Output) ->
+    lists:last(binary:split(Output, <<"configuration\t\n">>)).
 
 %% @doc Reads what observe/1 has printed. Other lines are passed over.
 -spec parse(binary()) -> observed().

@@ -2,8 +2,9 @@
 %% @doc What the command remembers of a deployment between two runs, in a directory of its own.
 %%
 %% Only what hosts can not say: numbers of nodes that were changed by `scale', what was rolled back,
-%% which nodes an upgrade has changed and not seen to be healthy, and where nodes of a host were
-%% while it does not answer. What runs is asked each time. Files are replaced as a whole. The cookie
+%% which nodes an upgrade has changed and not seen to be healthy, of which nodes others could not be
+%% told in which groups they are, and where nodes of a host were while it does not answer. What runs
+%% is asked each time. Files are replaced as a whole. The cookie
 %% is in a file of its own, which others can not read.
 -module(weft_deploy_state).
 
@@ -13,7 +14,7 @@
 -type state() :: #{scaled := #{atom() => {non_neg_integer(), non_neg_integer()}},
                    bad := [string()], placed := #{string() => string()},
                    %% Not in files of earlier versions.
-                   unproven => [Node :: string()]}.
+                   unproven => [Node :: string()], ungrouped => [Node :: string()]}.
 
 %% More that were rolled back than these are forgotten, the oldest first.
 -define(BAD_MAX, 100).

@@ -66,14 +66,11 @@ outcome_json(#{started := Started, stopped := Stopped, failed := Failed}, Change
 
 %% @doc How an upgrade or a rollback went.
 -spec upgrade(weft_deploy_upgrade_core:outcome(), [weft_deploy_nodes:desired()],
-              [{string(), string()}]) -> unicode:chardata().
-upgrade(#{done := Done, undone := Undone, failed := Failed, left := Left, bad := Bad}, Refused,
-        Lost) ->
+              {Lost :: [{string(), string()}], Failed :: [{string(), string()}]}) ->
+          unicode:chardata().
+upgrade(#{done := Done, undone := Undone, left := Left, bad := Bad}, Refused, {Lost, Failed}) ->
     [lost(Lost),
-     case Failed of
-         none -> "";
-         {Where, Why} -> io_lib:format("~ts: ~ts~n", [Where, Why])
-     end,
+     [io_lib:format("~ts: ~ts~n", [Where, Why]) || {Where, Why} <- Failed],
      [io_lib:format("~ts was rolled back, and is tried again with --again only~n", [Id])
       || Id <- lists:usort(Bad ++ [Id || #{id := Id} <- Refused])],
      io_lib:format("~b upgraded, ~b rolled back, ~b left as they are~n",
@@ -81,12 +78,12 @@ upgrade(#{done := Done, undone := Undone, failed := Failed, left := Left, bad :=
 
 %% @doc The same as data.
 -spec upgrade_json(weft_deploy_upgrade_core:outcome(), [weft_deploy_nodes:desired()],
-                   [{string(), string()}]) -> map().
-upgrade_json(#{done := Done, undone := Undone, failed := Failed, left := Left, bad := Bad}, Refused,
-             Lost) ->
+                   {Lost :: [{string(), string()}], Failed :: [{string(), string()}]}) -> map().
+upgrade_json(#{done := Done, undone := Undone, left := Left, bad := Bad}, Refused,
+             {Lost, Failed}) ->
     #{upgraded => names(Done), rolled_back => names(Undone), left => names(Left),
       bad => names(Bad), refused => names([Node || #{node := Node} <- Refused]),
-      failed => failed(Lost ++ [Failed || Failed =/= none])}.
+      failed => failed(Lost ++ Failed)}.
 
 names(Texts) -> [bin(Text) || Text <- Texts].
 

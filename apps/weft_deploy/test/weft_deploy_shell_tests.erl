@@ -25,6 +25,12 @@ prop_quote() ->
                 <<Text/binary, ".">> =:= sh(Script)
             end).
 
+%% The profile of a host may print something before.
+what_a_node_was_made_with_test() ->
+    Script = ["mkdir -p nodes/a@h; echo '[].' > nodes/a@h/sys.config; echo \"somebody's host\"\n",
+              weft_deploy_shell:configuration(".", "a@h")],
+    ?assertEqual(<<"[].\n">>, weft_deploy_shell:configured(sh(Script))).
+
 sh(Script) ->
     {0, Output} = run(Script),
     Output.
