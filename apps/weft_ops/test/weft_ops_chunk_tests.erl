@@ -115,7 +115,10 @@ decoded(Bytes) ->
     <<HeaderPart:HeaderBytes/binary, Packed/binary>> = Bytes,
     case weft_ops_chunk:header(HeaderPart) of
         {ok, #{size_bytes := Size} = Header} when Size =:= byte_size(Packed) ->
-            weft_ops_chunk:decode(Header, Packed, ?BUDGET);
+            case weft_ops_chunk:decode(Header, Packed, ?BUDGET) of
+                {error, Text, Left} when Left =< ?BUDGET -> {error, Text};
+                Read -> Read
+            end;
         {ok, _} ->
             {error, "another size"};
         Error ->

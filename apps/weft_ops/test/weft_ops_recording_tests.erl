@@ -18,6 +18,7 @@ in_files_test_() ->
              {"a file that was cut off loses its last chunk", fun a_file_that_was_cut_off/1},
              {"a time of which nothing can be read is a gap", fun a_gap_of_damaged_chunks/1},
              {"a damaged chunk is left out and told", fun a_damaged_chunk/1},
+             {"names are made for no chunk of others", fun no_more_names_than_so_many/1},
              {"the oldest files are deleted", fun the_oldest_files_are_deleted/1},
              {"other files may be called anything", fun other_files_may_be_called_anything/1},
              {"a full disk gets no files", fun a_full_disk_gets_no_files/1},
@@ -111,6 +112,27 @@ a_damaged_chunk(Dir) ->
     ok = file:write_file(Path, <<Before/binary, (Byte bxor 1), After/binary>>),
     {[{2000, {silent, b}}], [Problem]} = all(Dir, {0, infinity}),
     ?assertMatch({match, _}, re:run(Problem, "at byte 29: its checksum is wrong")).
+
+%% The first one has a new name, and then what can not be read, with the right checksum.
+no_more_names_than_so_many(Dir) ->
+    [One, Two] = [iolist_to_binary(["weft_ops_no_such_", Which, integer_to_list(
+                                        erlang:unique_integer([positive]))])
+                  || Which <- ["one_", "two_"]],
+    ok = file:write_file(filename:join(Dir, "weft-0000000002000-0.rec"),
+                         [made_of(1000, [of_name(Two)]), made_of(2000, [of_name(One), "?"])]),
+    ?assertMatch({error, _}, weft_ops_recording:picture(Dir, 2500)),
+    ?assertError(badarg, binary_to_existing_atom(Two)),
+    ?assertEqual(One, atom_to_binary(binary_to_existing_atom(One))),
+    %% In the other order there is enough for both.
+    ?assertMatch({[{1000, _}], [_]}, all(Dir, {0, infinity})).
+
+made_of(AtMs, Rows) ->
+    Packed = zlib:compress(Rows),
+    Times = <<AtMs:64, AtMs:64>>,
+    ["WREC", 1, Times, <<(byte_size(Packed)):32, (erlang:crc32([Times, Packed])):32>>, Packed].
+
+%% The first row, of an atom.
+of_name(Name) -> [0, 5 + byte_size(Name), $a, <<(byte_size(Name)):32>>, Name, 0].
 
 the_oldest_files_are_deleted(Dir) ->
     Chunk = crypto:strong_rand_bytes(40000),

@@ -101,24 +101,28 @@ header(_Bytes) ->
     {error, "this is no part of a recording"}.
 
 %% @doc The entries of a chunk: what followed its header. See `weft_ops_terms:parse/2' for Budget.
+%% What is left of it is returned, also with an error.
 -spec decode(header(), binary(), Budget :: non_neg_integer()) ->
-          {ok, [entry()], non_neg_integer()} | {error, Text :: string()}.
+          {ok, [entry()], Left :: non_neg_integer()}
+          | {error, Text :: string(), Left :: non_neg_integer()}.
 decode(#{from_ms := FromMs, to_ms := ToMs, checksum := Checksum}, Packed, Budget) ->
     case checksum(<<FromMs:64/signed, ToMs:64/signed>>, Packed) of
         Checksum -> unpacked(inflate(Packed), FromMs, Budget);
-        _ -> {error, "its checksum is wrong"}
+        _ -> {error, "its checksum is wrong", Budget}
     end.
 
+%% Rows that have the right checksum and can not be read were made by somebody else. How many atoms
+%% they have cost is not known: there are no more for the next ones.
 unpacked({ok, Rows}, FromMs, Budget) ->
     try rows(Rows, FromMs, #{}, Budget, []) of
-        {ok, [], _Left} -> {error, "it has no rows"};
+        {ok, [], Left} -> {error, "it has no rows", Left};
         Read -> Read
     catch
-        throw:Text -> {error, Text};
-        error:_ -> {error, "its rows can not be read"}
+        throw:Text -> {error, Text, 0};
+        error:_ -> {error, "its rows can not be read", 0}
     end;
-unpacked({error, Text}, _FromMs, _Budget) ->
-    {error, Text}.
+unpacked({error, Text}, _FromMs, Budget) ->
+    {error, Text, Budget}.
 
 inflate(Packed) ->
     Zlib = zlib:open(),

@@ -25,7 +25,7 @@
 -record(reading, {file :: file:io_device() | undefined,
                   path :: file:filename_all() | undefined,
                   at = 0 :: non_neg_integer(),
-                  budget = ?ATOMS_MAX :: non_neg_integer(),
+                  budget :: non_neg_integer(),
                   problems = [] :: [string()]}).
 
 %% @doc The times of the first and of the last entry, in milliseconds of the system time.
@@ -36,9 +36,9 @@ span(Dir) ->
                 (#{from_ms := FromMs, to_ms := ToMs}, {First, Last}, R) ->
                      {{min(FromMs, First), max(ToMs, Last)}, R}
              end,
-    case chunks(Dir, Chunks, none) of
-        {ok, none, _Problems} -> {error, empty(Dir)};
-        {ok, Span, _Problems} -> {ok, Span};
+    case chunks(Dir, Chunks, none, 0) of
+        {ok, none, _Reading} -> {error, empty(Dir)};
+        {ok, Span, _Reading} -> {ok, Span};
         {error, Text} -> {error, Text}
     end.
 
@@ -48,7 +48,13 @@ span(Dir) ->
 -spec fold(file:filename_all(), {FromMs :: integer(), ToMs :: integer() | infinity},
            fun((entry(), Acc) -> Acc), Acc) ->
           {ok, Acc, Problems :: [string()]} | {error, Text :: string()}.
-fold(Dir, {FromMs, ToMs}, Fun, Acc0) ->
+fold(Dir, Span, Fun, Acc0) ->
+    case fold(Dir, Span, Fun, Acc0, ?ATOMS_MAX) of
+        {ok, Acc, #reading{problems = Problems}} -> {ok, Acc, Problems};
+        {error, Text} -> {error, Text}
+    end.
+
+fold(Dir, {FromMs, ToMs}, Fun, Acc0, Budget) ->
     %% An integer is smaller than any atom.
     Chunk = fun(#{from_ms := First, to_ms := Last} = Header, Acc, Reading)
                   when Last >= FromMs, First =< ToMs ->
@@ -61,19 +67,20 @@ fold(Dir, {FromMs, ToMs}, Fun, Acc0) ->
                (_Outside, Acc, Reading) ->
                     {Acc, Reading}
             end,
-    chunks(Dir, Chunk, Acc0).
+    chunks(Dir, Chunk, Acc0, Budget).
 
 %% @doc The picture as `weft_ops:picture/0' would have been at that time. In a gap: between which
 %% entries, and the picture before. It is one from when the next entry was missed and, after the
-%% last one, had to be written. What can not be read is a gap, too.
+%% last one, had to be written. What can not be read is a gap, too, if it is no more than ten chunks
+%% in a row.
 -spec picture(file:filename_all(), AtMs :: integer()) ->
           {ok, weft_ops_picture:picture()}
           | {gap, {FromMs :: integer(), ToMs :: integer() | infinity}, weft_ops_picture:picture()}
           | {error, Text :: string()}.
-picture(Dir, AtMs) -> picture(Dir, AtMs, AtMs, 0).
+picture(Dir, AtMs) -> picture(Dir, AtMs, AtMs, {0, ?ATOMS_MAX}).
 
 %% From the last chunk that begins until BeginMs. Damaged: how many begin later and can not be read.
-picture(Dir, AtMs, BeginMs, Damaged) ->
+picture(Dir, AtMs, BeginMs, {Damaged, Budget}) ->
     %% An integer is smaller than any atom.
     Around = fun(#{from_ms := FromMs}, {Before, Next}, R) when FromMs > AtMs ->
                      {{Before, min(FromMs, Next)}, R};
@@ -84,16 +91,18 @@ picture(Dir, AtMs, BeginMs, Damaged) ->
                 (#{from_ms := FromMs}, {Before, Next}, R) ->
                      {{max(FromMs, Before), Next}, R}
              end,
-    case chunks(Dir, Around, {none, infinity}) of
-        {ok, {none, _Next}, _Problems} ->
+    case chunks(Dir, Around, {none, infinity}, 0) of
+        {ok, {none, _Next}, _Reading} ->
             {error, lists:flatten(io_lib:format("nothing was recorded in ~ts at that time or "
                                                 "before", [Dir]))};
-        {ok, {FromMs, NextMs}, _Problems} ->
+        {ok, {FromMs, NextMs}, _Reading} ->
             Read = fold(Dir, {FromMs, before(NextMs)}, entry_at(AtMs),
-                        {weft_ops_reel:blank(), none, NextMs}),
+                        {weft_ops_reel:blank(), none, NextMs}, Budget),
             case pictured(AtMs, Damaged, Read) of
-                {error, Text} when Damaged < ?DAMAGED_MAX ->
-                    or_error(Text, picture(Dir, AtMs, FromMs - 1, Damaged + 1));
+                {unreadable, Text, Left} when Damaged < ?DAMAGED_MAX ->
+                    or_error(Text, picture(Dir, AtMs, FromMs - 1, {Damaged + 1, Left}));
+                {unreadable, Text, _Left} ->
+                    {error, Text};
                 Pictured ->
                     Pictured
             end;
@@ -115,9 +124,9 @@ entry_at(AtMs) ->
             {Picture, LastMs, min(Ms, NextMs)}
     end.
 
-pictured(_AtMs, _Damaged, {ok, {_, none, _}, Problems}) ->
-    {error, hd(Problems ++ ["what was recorded then is not there any more"])};
-pictured(AtMs, Damaged, {ok, {Picture, LastMs, NextMs}, _Problems}) ->
+pictured(_AtMs, _Damaged, {ok, {_, none, _}, #reading{problems = Problems, budget = Left}}) ->
+    {unreadable, hd(Problems ++ ["what was recorded then is not there any more"]), Left};
+pictured(AtMs, Damaged, {ok, {Picture, LastMs, NextMs}, _Reading}) ->
     UnwrittenMs = case {Damaged, NextMs} of
                       {0, infinity} -> ?CHUNK_MS;
                       _WasWritten -> 0
@@ -139,15 +148,15 @@ longest_ms(#{nodes := Nodes}) ->
 %% --- chunks -----------------------------------------------------------------------------------
 
 %% Fun is given the header of each chunk, and returns the accumulator and the reading.
-chunks(Dir, Fun, Acc0) ->
+chunks(Dir, Fun, Acc0, Budget) ->
     case weft_ops_recording_files:list(Dir) of
         {ok, []} ->
             {error, empty(Dir)};
         {ok, Files} ->
-            {Acc, #reading{problems = Problems}} =
+            {Acc, #reading{problems = Problems} = Read} =
                 lists:foldl(fun(File, {Acc1, Reading}) -> file(File, Fun, Acc1, Reading) end,
-                            {Acc0, #reading{}}, [Path || {Path, _Size} <- Files]),
-            {ok, Acc, lists:reverse(Problems)};
+                            {Acc0, #reading{budget = Budget}}, [Path || {Path, _Size} <- Files]),
+            {ok, Acc, Read#reading{problems = lists:reverse(Problems)}};
         {error, Reason} ->
             {error, lists:flatten(io_lib:format("the directory ~ts can not be read: ~ts",
                                                 [Dir, file:format_error(Reason)]))}
@@ -189,8 +198,8 @@ entries(#{size_bytes := Size} = Header, Acc, #reading{budget = Budget} = Reading
             case weft_ops_chunk:decode(Header, Packed, Budget) of
                 {ok, Entries, Left} ->
                     {lists:foldl(Fun, Acc, Entries), Reading#reading{budget = Left}};
-                {error, Text} ->
-                    {Acc, problem(Text, Reading)}
+                {error, Text, Left} ->
+                    {Acc, problem(Text, Reading#reading{budget = Left})}
             end;
         eof ->
             {Acc, problem("the file ends here: a part is missing", Reading)};
