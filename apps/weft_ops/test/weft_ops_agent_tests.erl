@@ -14,9 +14,11 @@ agent_test_() ->
     [{Name, {timeout, 60, fun() -> with_agent(Test) end}}
      || {Name, Test} <- [{"its own", fun who_is_silent_is_missed_by_the_agent/0},
                          {"slower", fun who_samples_less_often_is_not_missed_sooner/0},
+                         {"stood still", fun one_that_stood_still_has_its_period_as_before/0},
                          {"dead", fun who_is_silent_is_so_also_when_others_miss_it/0},
                          {"too many", fun what_has_no_room_is_logged_once/0},
                          {"of another", fun nobody_is_missed_where_another_is_the_agent/0},
+                         {"slower there", fun who_samples_less_often_is_kept_as_long/0},
                          {"one", fun one_that_has_another_agent_is_not_missed/0},
                          {"last", fun the_last_events_are_those_of_so_much_time/0},
                          {"give", fun the_next_agent_gets_who_is_silent_and_its_alarm/0},
@@ -49,6 +51,22 @@ who_samples_less_often_is_not_missed_sooner() ->
     report((sample(?OTHER))#{period_ms := 60000}),
     [periods_pass() || _ <- [1, 2]],
     ?assertEqual({[], [?OTHER, node()]}, {alarms(), listed()}).
+
+%% It stood still for a minute, went on, and ended.
+one_that_stood_still_has_its_period_as_before() ->
+    [report((sample(?OTHER))#{period_ms := Ms}) || Ms <- [100, 60000]],
+    until(fun() ->
+              report(sample(node())),
+              alarms() =:= [{silent, ?OTHER, ?OTHER}]
+          end),
+    %% One that was started again says how long it is now.
+    [report((sample(?OTHER))#{period_ms := 60000, uptime_ms := Ms}) || Ms <- [1, 60001]],
+    until(fun() ->
+              report(sample(node())),
+              alarms() =:= []
+          end),
+    periods_pass(),
+    ?assertEqual([], alarms()).
 
 %% No event says that this is over.
 who_is_silent_is_so_also_when_others_miss_it() ->
@@ -88,6 +106,14 @@ nobody_is_missed_where_another_is_the_agent() ->
     until(fun() -> listed() =:= [] end),
     ?assertEqual([], alarms()).
 
+%% Between two of its samples it would be as if it had left.
+who_samples_less_often_is_kept_as_long() ->
+    [report(Sample) || Sample <- [sample(node()), (sample(?OTHER))#{period_ms := 60000}]],
+    report((sample(node()))#{agent => ?NEXT}),
+    SinceMs = erlang:monotonic_time(millisecond),
+    until(fun() -> erlang:monotonic_time(millisecond) - SinceMs > 600 end),
+    ?assertEqual([?OTHER], listed()).
+
 one_that_has_another_agent_is_not_missed() ->
     [report(sample(Node)) || Node <- [node(), ?OTHER]],
     ?assertEqual([?OTHER, node()], listed()),
@@ -113,6 +139,18 @@ the_last_events_are_those_of_so_much_time() ->
            end,
     ?assertEqual([joined], Last(60000)),
     ?assertEqual([], Last(-60000)).
+
+%% The state that the version before has.
+code_that_is_loaded_goes_on_test() ->
+    {ok, #{thresholds := Thresholds} = Config} = weft_ops_config:parse([]),
+    Sample = sample(?OTHER),
+    Heard = {heard, Sample, erlang:monotonic_time(millisecond), 0},
+    Before = {agent, 60000, Thresholds, #{?DUTY => #{?OTHER => Heard}}, [], [],
+              weft_ops_alarms_core:new(Config)},
+    {ok, Agent} = weft_ops_agent:code_change(before, Before, []),
+    ?assertMatch({reply, {ok, #{nodes := #{?OTHER := Sample}, alarms := []}}, Agent},
+                 weft_ops_agent:handle_call({ask, ?DUTY}, from, Agent)),
+    ?assertEqual({ok, Agent}, weft_ops_agent:code_change(now, Agent, [])).
 
 an_agent_is_told_how_long_ago_test() ->
     SinceMs = erlang:system_time(millisecond) - 5000,

@@ -19,7 +19,7 @@
 -include_lib("kernel/include/logger.hrl").
 
 -export([start_link/1, report/3, ask/3, events/3, acknowledge/4]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 -export_type([report/0]).
 
 -define(SILENT_PERIODS, 3).
@@ -33,7 +33,9 @@
 
 -record(heard, {sample :: weft_ops_sample:sample(),
                 at_ms :: integer(),
-                skew_ms :: integer()}).
+                skew_ms :: integer(),
+                %% That of a node that stood still is longer in one sample.
+                period_ms :: pos_integer()}).
 -record(agent, {period_ms :: pos_integer(),
                 thresholds :: weft_ops_anomalies:thresholds(),
                 heard = #{} :: #{weft_ops_agents:duty() => #{node() => #heard{}}},
@@ -41,10 +43,10 @@
                 silent = [] :: [node()],
                 %% The last ones, with the time when they were known here, the newest first.
                 events = [] :: [{SeenMs :: integer(), weft_ops_events:event()}],
+                alarms :: weft_ops_alarms_core:state(),
                 %% How many conditions had no room until the last look; so that it is logged once.
                 left_out = 0 :: non_neg_integer(),
-                is_full = false :: boolean(),
-                alarms :: weft_ops_alarms_core:state()}).
+                is_full = false :: boolean()}).
 
 -spec start_link(weft_ops_config:config()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
@@ -160,6 +162,18 @@ handle_info(Message, Agent) ->
     ok = weft_stray:message(Message),
     {noreply, Agent}.
 
+%% @private The state of earlier code ends with the alarms, and what is heard with the skew.
+-spec code_change(term(), tuple(), term()) -> {ok, #agent{}}.
+code_change(_Version, {agent, PeriodMs, Thresholds, Heard, Silent, Events, Alarms}, _Extra) ->
+    One = fun(_, {heard, #{period_ms := Ms} = Sample, AtMs, SkewMs}) ->
+                  #heard{sample = Sample, at_ms = AtMs, skew_ms = SkewMs, period_ms = Ms}
+          end,
+    {ok, #agent{period_ms = PeriodMs, thresholds = Thresholds, silent = Silent, events = Events,
+                heard = maps:map(fun(_, Nodes) -> maps:map(One, Nodes) end, Heard),
+                alarms = Alarms}};
+code_change(_Version, #agent{} = Agent, _Extra) ->
+    {ok, Agent}.
+
 look_in(PeriodMs) ->
     _ = erlang:send_after(PeriodMs, self(), {look, now_ms() + PeriodMs}),
     ok.
@@ -168,8 +182,9 @@ look_in(PeriodMs) ->
 
 heard(Duty, #{node := Node, at_ms := AtMs} = Sample,
       #agent{heard = Heard, silent = Silent} = Agent) ->
-    New = #heard{sample = Sample, at_ms = now_ms(), skew_ms = AtMs - system_ms()},
     Nodes = maps:get(Duty, Heard, #{}),
+    New = #heard{sample = Sample, at_ms = now_ms(), skew_ms = AtMs - system_ms(),
+                 period_ms = usual_ms(Sample, Nodes)},
     Before = case {lists:member(Node, Silent), Nodes} of
                  {true, #{Node := #heard{sample = Last}}} -> {silent, Last};
                  {false, #{Node := #heard{sample = Last}}} -> Last;
@@ -178,6 +193,14 @@ heard(Duty, #{node := Node, at_ms := AtMs} = Sample,
     noted(weft_ops_events:sample(Before, Sample),
           Agent#agent{heard = Heard#{Duty => Nodes#{Node => New}},
                       silent = lists:delete(Node, Silent)}).
+
+%% One that stood still says a long period once. One that was started again may have another one.
+usual_ms(#{node := Node, period_ms := Ms, uptime_ms := UptimeMs}, Nodes) ->
+    case Nodes of
+        #{Node := #heard{sample = #{period_ms := LastMs, uptime_ms := LastUptimeMs}}}
+          when LastUptimeMs =< UptimeMs -> min(LastMs, Ms);
+        #{} -> Ms
+    end.
 
 %% Has it another agent from now on?
 parted(Duty, #{agent := Other, node := Node}, #agent{heard = Heard} = Agent)
@@ -257,8 +280,9 @@ taken(Periods, #{duty := Duty, silent := Silent} = Given,
 taken(#{duty := Duty, silent := Given} = Handover,
       #agent{heard = Heard, silent = Before, alarms = Alarms} = Agent) ->
     NowMs = now_ms(),
-    New = maps:from_list([{Node, #heard{sample = Sample, at_ms = NowMs - AgeMs, skew_ms = 0}}
-                          || {#{node := Node} = Sample, AgeMs} <- Given]),
+    New = maps:from_list([{Node, #heard{sample = Sample, at_ms = NowMs - AgeMs, skew_ms = 0,
+                                        period_ms = Ms}}
+                          || {#{node := Node, period_ms := Ms} = Sample, AgeMs} <- Given]),
     %% Who reports here is not silent.
     Silent = maps:keys(New) -- nodes_of(Heard),
     Taken = weft_ops_handover:alarms(Handover, erlang:time_offset(millisecond)),
@@ -276,11 +300,11 @@ stood_still(LateMs, NowMs, #agent{heard = Heard} = Agent) ->
     Agent#agent{heard = maps:map(fun(_, Nodes) -> maps:map(Later, Nodes) end, Heard)}.
 
 %% Who is no member any more, or has been silent for long, is not missed.
-forgotten(NowMs, Groups, #agent{heard = Heard} = Agent) ->
+forgotten(NowMs, Groups, #agent{heard = Heard, period_ms = PeriodMs} = Agent) ->
     Left = maps:map(fun(Duty, Nodes) ->
-                        KeptMs = kept_ms(Duty, Nodes, Groups, Agent),
-                        maps:filter(fun(Node, #heard{at_ms = AtMs}) ->
-                                            NowMs - AtMs < KeptMs
+                        IsElsewhere = is_elsewhere(Duty, Nodes, Groups),
+                        maps:filter(fun(Node, #heard{at_ms = AtMs} = One) ->
+                                            NowMs - AtMs < kept_ms(IsElsewhere, One, PeriodMs)
                                                 andalso reports(Node, Duty, Groups)
                                     end, Nodes)
                     end, Heard),
@@ -289,13 +313,12 @@ forgotten(NowMs, Groups, #agent{heard = Heard} = Agent) ->
           Agent#agent{heard = maps:filter(fun(_, Nodes) -> map_size(Nodes) > 0 end, Left)}).
 
 %% An agent reports to itself. Where it does not, another one is the agent, if there is one.
-kept_ms(_Duty, Nodes, _Groups, _Agent) when is_map_key(node(), Nodes) ->
-    ?FORGET_MS;
-kept_ms(Duty, _Nodes, Groups, #agent{period_ms = PeriodMs}) ->
-    case reports(node(), Duty, Groups) orelse next(Duty, Groups, []) =/= [] of
-        true -> ?SILENT_PERIODS * PeriodMs;
-        false -> ?FORGET_MS
-    end.
+is_elsewhere(Duty, Nodes, Groups) ->
+    not is_map_key(node(), Nodes)
+        andalso (reports(node(), Duty, Groups) orelse next(Duty, Groups, []) =/= []).
+
+kept_ms(true, One, PeriodMs) -> ?SILENT_PERIODS * longer_ms(One, PeriodMs);
+kept_ms(false, _One, _PeriodMs) -> ?FORGET_MS.
 
 nodes_of(Heard) -> lists:usort(lists:append([maps:keys(Nodes) || Nodes <- maps:values(Heard)])).
 
@@ -313,16 +336,16 @@ missed(NowMs, #agent{heard = Heard, silent = Before} = Agent) ->
 reports(Node, Duty, Groups) -> is_map_key(Duty, weft_ops_agents:of_node(Node, Groups)).
 
 state(Nodes, NowMs, #agent{period_ms = PeriodMs}) ->
-    maps:map(fun(_, #heard{sample = Sample, at_ms = AtMs, skew_ms = SkewMs}) ->
-                     case NowMs - AtMs >= ?SILENT_PERIODS * longer_ms(Sample, PeriodMs) of
+    maps:map(fun(_, #heard{sample = Sample, at_ms = AtMs, skew_ms = SkewMs} = One) ->
+                     case NowMs - AtMs >= ?SILENT_PERIODS * longer_ms(One, PeriodMs) of
                          true -> silent;
                          false -> {Sample, SkewMs}
                      end
              end, Nodes).
 
-%% A node has the period that it was configured with, and says it. One that stood still says a long
-%% one: whatever it says, it is silent before it is forgotten.
-longer_ms(#{period_ms := Ms}, PeriodMs) ->
+%% A node has the period that it was configured with, and says it. Whatever it says, it is silent
+%% before it is forgotten.
+longer_ms(#heard{period_ms = Ms}, PeriodMs) ->
     max(PeriodMs, min(Ms, ?FORGET_MS div (2 * ?SILENT_PERIODS))).
 
 %% Of all duties.
