@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What the recorder asks agents for.
+%% @doc What the recorder asks agents for, and that other code goes on with its state.
 -module(weft_ops_recorder_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -26,6 +26,14 @@ events_since_the_last_look_are_asked_for_test() ->
         true = exit(Agent, kill),
         receive {'DOWN', Ref, process, Agent, _} -> ok = file:del_dir_r(Dir) end
     end.
+
+%% The state that the version before has.
+code_that_is_loaded_goes_on_test() ->
+    Before = {recorder, ?PERIOD_MS, 0, weft_ops_chunk:new(), weft_ops_reel:new(),
+              weft_ops_recording_files:new(#{dir => "nowhere", bytes_max => 1048576}), false},
+    {ok, Recorder} = weft_ops_recorder:code_change(before, Before, []),
+    ?assertEqual({reply, ok, Recorder}, weft_ops_recorder:handle_call(flush, from, Recorder)),
+    ?assertEqual({ok, Recorder}, weft_ops_recorder:code_change(now, Recorder, [])).
 
 asked() -> receive {events_of, LastMs} -> LastMs end.
 

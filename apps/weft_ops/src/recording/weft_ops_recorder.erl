@@ -12,7 +12,7 @@
 -include_lib("kernel/include/logger.hrl").
 
 -export([start_link/1, flush/0]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, code_change/3]).
 
 -define(CHUNK_MS, 60000).
 %% Of rows that are not compressed.
@@ -24,12 +24,12 @@
 
 -record(recorder, {period_ms :: pos_integer(),
                    due_ms :: integer(),
-                   %% When agents were asked for events; at first, when this began.
-                   asked_ms :: integer(),
                    chunk = weft_ops_chunk:new() :: weft_ops_chunk:chunk(),
                    reel = weft_ops_reel:new() :: weft_ops_reel:state(),
                    files :: weft_ops_recording_files:writing(),
-                   is_failing = false :: boolean()}).
+                   is_failing = false :: boolean(),
+                   %% When agents were asked for events; at first, when this began.
+                   asked_ms :: integer()}).
 
 %% @doc With a configuration without `recording' there is no process.
 -spec start_link(weft_ops_config:config()) -> {ok, pid()} | ignore | {error, term()}.
@@ -84,6 +84,13 @@ handle_info(Message, Recorder) ->
 %% @private
 -spec terminate(term(), #recorder{}) -> #recorder{}.
 terminate(_Reason, Recorder) -> written(Recorder).
+
+%% @private The state of earlier code does not say when agents were asked.
+-spec code_change(term(), tuple(), term()) -> {ok, #recorder{}}.
+code_change(_Version, #recorder{} = Recorder, _Extra) ->
+    {ok, Recorder};
+code_change(_Version, Before, _Extra) ->
+    {ok, erlang:append_element(Before, now_ms())}.
 
 looked(#recorder{chunk = Chunk, reel = Reel0, asked_ms = AskedMs} = Recorder) ->
     NowMs = now_ms(),
