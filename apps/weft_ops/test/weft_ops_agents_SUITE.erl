@@ -160,7 +160,16 @@ samples_go_on_beside_a_connection_without_a_path(Config) ->
                   call(F, weft_ops_agent, ask, [Self, {group, gf}, 5000]),
               Sample =/= silent andalso map_get(at_ms, Sample) > ChokedMs + 5 * ?SAMPLE_MS
           end),
-    ?assertNot(logged(F, "ERROR", ["silent on ", f])).
+    ?assertNot(logged(F, "ERROR", ["silent on ", f])),
+    %% What was to be told meanwhile is told when e goes on.
+    ok = call(F, weft_ops, tell, [choked, "somebody waits"]),
+    until(fun() -> is_told(F, f) end),
+    ok = weft_test_nodes:continue(E),
+    until(fun() -> is_told(E, e) end).
+
+is_told(Node, Name) ->
+    {ok, Events} = call(Node, weft_ops_agent, events, [node_name(Name), 0, 5000]),
+    [] =/= [told || #{kind := told, about := choked} <- Events].
 
 agents_follow_the_groups(Config) ->
     [N1, _, _, N4, _] = ?config(nodes, Config),

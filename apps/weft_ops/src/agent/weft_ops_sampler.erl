@@ -10,7 +10,7 @@
 %%
 %% A connection that is busy, or has no path now, holds up whoever sends over it. So each sample is
 %% sent by a process of its own. As long as one waits, later ones for the same agent are left out,
-%% and all others are sent.
+%% and all others are sent. What was to be told with those that are left out goes with the next one.
 %%
 %% It runs at high priority, so that a busy node is reported as busy and not as silent. How late
 %% processes of normal priority are woken, which is what the programs of this node feel, is measured
@@ -20,7 +20,7 @@
 
 -export([start_link/1, tell/2, last/1]).
 -export([wake/2]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 
 %% How long a node that was not there is not asked again.
 -define(RETRY_MS, 10000).
@@ -37,12 +37,14 @@
                   wake_up_us = 0 :: non_neg_integer(),
                   told = [] :: [weft_ops_sample:told()],
                   agents = #{} :: #{weft_ops_agents:duty() => {node(), reference()}},
-                  %% Who has sent the last sample, and may still wait for that.
-                  senders = #{} :: #{{weft_ops_agents:duty(), node()} => pid()},
                   candidates = #{} :: #{weft_ops_agents:duty() => [node(), ...]},
                   %% Until when a node is not considered.
                   absent = #{} :: #{node() => integer()},
-                  probes = #{} :: #{reference() => {node(), SinceMs :: integer()}}}).
+                  probes = #{} :: #{reference() => {node(), SinceMs :: integer()}},
+                  %% Who has sent the last sample, and may still wait for that.
+                  senders = #{} :: #{{weft_ops_agents:duty(), node()} => pid()},
+                  %% Of samples that were left out.
+                  untold = #{} :: #{weft_ops_agents:duty() => [weft_ops_sample:told()]}}).
 
 -spec start_link(weft_ops_config:config()) -> {ok, pid()} | {error, term()}.
 start_link(#{sample_ms := PeriodMs}) ->
@@ -122,6 +124,13 @@ handle_info(Message, Sampler) ->
     ok = weft_stray:message(Message),
     {noreply, Sampler}.
 
+%% @private The state of earlier code ends with the probes.
+-spec code_change(term(), tuple(), term()) -> {ok, #sampler{}}.
+code_change(_Version, #sampler{} = Sampler, _Extra) ->
+    {ok, Sampler};
+code_change(_Version, Before, _Extra) ->
+    {ok, erlang:append_element(erlang:append_element(Before, #{}), #{})}.
+
 %% --- samples ----------------------------------------------------------------------------------
 
 %% Not by way of `weft_ops_snapshot': what it gives may be older than the period. Who has not
@@ -147,15 +156,17 @@ looked({ok, Status}, #sampler{before = Before0, last_ms = LastMs, last = Last,
 looked(none, Sampler) ->
     Sampler.
 
-sent(Sample, #sampler{agents = Agents, senders = Before} = Sampler) ->
-    Senders = [{To, sender(maps:get(To, Before, none), Agent, Duty, Sample)}
-               || {Duty, {Agent, _}} <- maps:to_list(Agents), To <- [{Duty, Agent}]],
-    Sampler#sampler{senders = maps:from_list(Senders)}.
+sent(Sample, #sampler{agents = Agents} = Sampler) ->
+    Sent = [sent(Duty, Agent, Sample, Sampler) || {Duty, {Agent, _}} <- maps:to_list(Agents)],
+    Sampler#sampler{senders = maps:from_list([{To, Sender} || {To, Sender, _} <- Sent]),
+                    untold = maps:from_list([{Duty, Told} || {{Duty, _}, _, Told} <- Sent])}.
 
-sender(Before, Agent, Duty, Sample) ->
+sent(Duty, Agent, #{told := Said} = Sample, #sampler{senders = Senders, untold = Untold}) ->
+    Before = maps:get({Duty, Agent}, Senders, none),
+    Told = lists:sublist(maps:get(Duty, Untold, []) ++ Said, ?TOLD_MAX),
     case is_pid(Before) andalso is_process_alive(Before) of
-        true -> Before;
-        false -> sender(Agent, Duty, Sample)
+        true -> {{Duty, Agent}, Before, Told};
+        false -> {{Duty, Agent}, sender(Agent, Duty, Sample#{told := Told}), []}
     end.
 
 sender(Agent, Duty, Sample) ->
