@@ -348,6 +348,7 @@ killed_node_comes_back(Config) ->
     {0, Why} = run(["why", "n01", "n03"], Config),
     ?assertMatch({match, _}, re:run(Why, "n03 is not running")),
     {0, _} = run(["restart", "n03"], Config),
+    ?assertNotEqual([], neighbours("n03", json(["status"], Config))),
     ?assertEqual([{Node, true} || Node <- ?NODES], running(Config)),
     ?assertNotEqual(Pid, os_pid("n03", Config)).
 

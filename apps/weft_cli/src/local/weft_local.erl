@@ -23,6 +23,8 @@
 -define(BOOT_TIMEOUT_MS, 60000).
 -define(POLL_MS, 100).
 -define(STOP_GRACE_MS, 5000).
+%% How long a node that did not run may take to find a way.
+-define(WAY_MS, 10000).
 %% Flags that let dozens of nodes share a few processors.
 -define(SMALL, ["+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1", "+sbwt", "none",
                 "+sbwtdcpu", "none", "+sbwtdio", "none"]).
@@ -293,23 +295,42 @@ kill(Cluster, Node) ->
     end.
 
 %% @doc Starts a node again, after stopping it if it runs, and waits until it is as it was: until it
-%% knows a way to those that knew one to it. Others may be cut off on purpose, or have left.
+%% knows a way to those that knew one to it. Others may be cut off on purpose, or have left. Of one
+%% that does not run nobody knows that: it waits for some time until it knows a way to anybody.
 -spec restart(cluster(), node()) -> ok | {error, iolist()}.
 restart(Cluster, Node) ->
-    Others = routed_to(Node, Cluster),
+    WasRunning = is_running(Cluster, Node),
+    Others = [Other || WasRunning, Other <- routed_to(Node, Cluster)],
     _ = case process(Cluster, Node) of
             {ok, Process} -> stop(Cluster, Node, Process);
             error -> ok
         end,
-    case start_node(Cluster, Node) of
-        ok -> await(Cluster, {[Node], Others}, fun(_) -> ok end, now_ms() + ?BOOT_TIMEOUT_MS);
-        Error -> Error
+    Deadline = now_ms() + ?BOOT_TIMEOUT_MS,
+    case first_error([fun() -> start_node(Cluster, Node) end,
+                      fun() -> await(Cluster, {[Node], Others}, fun(_) -> ok end, Deadline) end]) of
+        ok when not WasRunning -> await_way(Cluster, Node, now_ms() + ?WAY_MS);
+        Result -> Result
     end.
 
 routed_to(Node, Cluster) ->
-    Others = [Other || is_running(Cluster, Node), Other <- running(Cluster) -- [Node]],
     [Other || {Other, {ok, #{routes := Routes}}}
-                  <- weft_local_control:all(Others, {weft, status, []}), is_map_key(Node, Routes)].
+                  <- weft_local_control:all(running(Cluster) -- [Node], {weft, status, []}),
+              is_map_key(Node, Routes)].
+
+%% There may be none.
+await_way(#{carrier := Carrier, topology := Topology} = Cluster, Node, Deadline) ->
+    Others = running(Cluster) -- [Node],
+    case Carrier =:= stock orelse Topology =:= undefined orelse Others =:= []
+        orelse is_routed(Node, Others) orelse now_ms() > Deadline of
+        true -> ok;
+        false -> receive after ?POLL_MS -> await_way(Cluster, Node, Deadline) end
+    end.
+
+is_routed(Node, Others) ->
+    case weft_local_control:call(Node, {weft, status, []}) of
+        {ok, #{routes := Routes}} -> map_size(maps:with(Others, Routes)) > 0;
+        _NoAnswer -> false
+    end.
 
 %% --- links ------------------------------------------------------------------------------------
 

@@ -212,7 +212,8 @@ restart() ->
       help => "start a node again, stop it first if it runs",
       details =>
           ["Returns when the node knows a way to each node that knew one to it before; so it does",
-           "not wait for nodes that are cut off, or have left."]}.
+           "not wait for nodes that are cut off, or have left. If it did not run: when it knows a",
+           "way to one of them, after ten seconds at the latest."]}.
 
 eval() ->
     #{name => "eval", handler => {weft_cli_act, eval},
