@@ -7,6 +7,7 @@
 -module(weft_migrate).
 
 -export([scan/1, rewrite/2]).
+-export([rewrite/3]).
 -export_type([report/0, rewritten/0]).
 
 -type report() :: #{files := non_neg_integer(), findings := [weft_migrate_scan:finding()],
@@ -47,15 +48,10 @@ elixir(File) ->
     end.
 
 erlang_source(File, Program) ->
-    case read(File, Program) of
-        {ok, Source} ->
-            {ok, {weft_migrate_scan:findings(Source), weft_migrate_locks:places(Source)}};
-        Error -> Error
-    end.
-
-read(File, Program) ->
     case weft_migrate_source:read(File) of
-        {ok, Source} -> {ok, weft_migrate_source:in(Source, Program)};
+        {ok, Read} ->
+            Source = weft_migrate_source:in(Read, Program),
+            {ok, {weft_migrate_scan:findings(Source), weft_migrate_locks:places(Source)}};
         Error -> Error
     end.
 
@@ -72,36 +68,43 @@ rewrite(Paths, Options) ->
     Only = maps:get(only, Options, weft_migrate_rule:names()),
     case {weft_migrate_files:below(Paths), weft_migrate_rule:rules(Only, Options)} of
         {{ok, Found}, {ok, Rules}} ->
-            Files = [File || File <- Found, not is_elixir(File)],
-            Program = weft_migrate_program:of_files(Found),
-            Staying = case maps:get(partial, Options, false) of
-                          true -> weft_migrate_names:stay([]);
-                          false -> weft_migrate_names:stay(places(Found, Program, Rules))
-                      end,
-            Outcomes = [{File, rewrite_file(read(File, Program), Rules, Staying)}
-                        || File <- Files],
-            Results = case maps:get(write, Options, false) of
-                          true -> written(Outcomes);
-                          false -> Outcomes
-                      end,
-            {ok, #{files => length(Files),
-                   results => [Result || {_, {ok, #{rewritten := Rewritten, left := Left} = Result}}
-                                             <- Results, Rewritten ++ Left =/= []],
-                   failed => [{File, Reason} || {File, {error, Reason}} <- Results]}};
+            {ok, rewrite([{File, file:read_file(File)} || File <- Found], Rules, Options)};
         {{error, _} = Error, _} -> Error;
         {_, Error} -> Error
     end.
 
+%% @private Each file is read once: what is decided is so of these bytes, and only they are
+%% replaced.
+-spec rewrite([{file:filename_all(), {ok, binary()} | {error, term()}}],
+              [{weft_migrate_rule:name(), weft_migrate_rule:rule()}], map()) -> rewritten().
+rewrite(Read, Rules, Options) ->
+    Program = weft_migrate_program:of_all([Bytes || {_, {ok, Bytes}} <- Read]),
+    Staying = case maps:get(partial, Options, false) of
+                  true -> weft_migrate_names:stay([]);
+                  false -> weft_migrate_names:stay(places(Read, Program, Rules))
+              end,
+    Outcomes = [{File, rewrite_file(File, Text, Program, {Rules, Staying})}
+                || {File, Text} <- Read, not is_elixir(File)],
+    Results = case maps:get(write, Options, false) of
+                  true -> written(Outcomes);
+                  false -> Outcomes
+              end,
+    #{files => length(Outcomes),
+      results => [Result || {_, {ok, #{rewritten := Rewritten, left := Left} = Result}}
+                                <- Results, Rewritten ++ Left =/= []],
+      failed => [{File, Reason} || {File, {error, Reason}} <- Results]}.
+
 %% The places of names, locks, scopes and groups in all files. Nobody knows those of a file that
 %% cannot be read; in Elixir nothing is rewritten.
-places(Files, Program, Rules) ->
+places(Read, Program, Rules) ->
     Chosen = [Kind || {Rule, Kind} <- [{global, names}, {global, locks}, {pg, scopes},
                                        {pg2, groups}],
                       lists:keymember(Rule, 1, Rules)],
-    lists:append([places_in(File, Program, Chosen, Rules) || Chosen =/= [], File <- Files]).
+    lists:append([places_in(File, Text, Program, {Chosen, Rules})
+                  || Chosen =/= [], {File, Text} <- Read]).
 
-places_in(File, Program, Chosen, Rules) ->
-    case {file:read_file(File), is_elixir(File)} of
+places_in(File, Text, Program, {Chosen, Rules}) ->
+    case {Text, is_elixir(File)} of
         {{error, _}, _} -> weft_migrate_names:of_any(Chosen, File);
         {{ok, Bytes}, true} ->
             [{Kind, {left, any, File, Line}}
@@ -115,8 +118,11 @@ places_in(File, Program, Chosen, Rules) ->
             end
     end.
 
-rewrite_file({ok, Source}, Rules, Staying) -> weft_migrate_rewrite:run(Source, Rules, Staying);
-rewrite_file(Error, _Rules, _Staying) -> Error.
+rewrite_file(File, {ok, Bytes}, Program, {Rules, Staying}) ->
+    Source = weft_migrate_source:in(weft_migrate_source:of_bytes(File, Bytes), Program),
+    weft_migrate_rewrite:run(Source, Rules, Staying);
+rewrite_file(_File, {error, Reason}, _Program, _How) ->
+    {error, file:format_error(Reason)}.
 
 %% Names move with all their places, so files are written together.
 written(Results) ->

@@ -277,6 +277,25 @@ what_was_changed_meanwhile_stays_test() ->
                             || Name <- filelib:wildcard("*", filename:dirname(File))])
       end).
 
+%% What is decided of a text is done to this text only.
+what_was_changed_after_the_first_look_stays_test() ->
+    Old = <<"-module(a).\nf() -> global:whereis_name(a).\n">>,
+    Saved = <<"-module(a).\nf() -> global:register_name(a, self()), global:whereis_name(a).\n">>,
+    {ok, Rules} = weft_migrate_rule:rules(weft_migrate_rule:names(), #{}),
+    with_file(
+      Saved,
+      fun(File) ->
+              Rewrite = fun(Text) ->
+                            weft_migrate:rewrite([{File, {ok, Text}}], Rules,
+                                                 #{write => true, partial => true})
+                        end,
+              ?assertMatch(#{results := [], failed := [{File, "it has changed since it was read"}]},
+                           Rewrite(Old)),
+              ?assertEqual({ok, Saved}, file:read_file(File)),
+              ?assertMatch(#{results := [_], failed := []}, Rewrite(Saved)),
+              ?assertNotEqual({ok, Saved}, file:read_file(File))
+      end).
+
 %% By links a file has many names, and a directory may be in itself.
 each_file_is_found_once_test_() ->
     {timeout, 60,

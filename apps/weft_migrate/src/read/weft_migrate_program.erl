@@ -6,7 +6,7 @@
 %% files define may be any of these, but in a file that defines it, it is what that file says.
 -module(weft_migrate_program).
 
--export([of_files/1, of_bytes/1, beside/2, may_concern/2, modules/2]).
+-export([of_files/1, of_all/1, of_bytes/1, beside/2, may_concern/2, modules/2]).
 -export_type([program/0]).
 
 %% Macros without parameters: the atoms that they may be, `unknown' if one is something else.
@@ -22,6 +22,11 @@
 of_files(Files) ->
     lists:foldl(fun(File, Program) -> both(of_bytes(read(File)), Program) end,
                 of_bytes(<<>>), Files).
+
+%% @doc The same of files that have been read.
+-spec of_all([binary()]) -> program().
+of_all(Texts) ->
+    lists:foldl(fun(Bytes, Program) -> both(of_bytes(Bytes), Program) end, of_bytes(<<>>), Texts).
 
 read(File) ->
     case file:read_file(File) of
