@@ -44,6 +44,8 @@ each_operation_does_what_it_says() ->
     ?assertNotEqual(Before, written(Filled)),
     {ok, Same} = weft_kv:list(bench),
     ?assertEqual(10, length(Same)),
+    %% Clients that updated a key at the same time have left several values.
+    ok = weft_store_clients:fill(10, 64),
     Inserted = ran(insert),
     {ok, More} = weft_kv:list(bench),
     ?assertEqual(10 + calls(Inserted), length(More)),
@@ -51,7 +53,24 @@ each_operation_does_what_it_says() ->
      || Outcome <- [Got, Updated, Inserted]],
     with_a_rate(),
     supervised(),
+    filled_anew(Filled),
     failures_are_counted().
+
+%% As each cell does it on the same nodes: no key has the values of all fills. If it had, that would
+%% be seen.
+filled_anew(Keys) ->
+    ok = weft_store_clients:fill(10, 64),
+    ok = weft_store_ring:restarted(spawned),
+    ok = weft_store_clients:fill(10, 64),
+    [?assertMatch({ok, _, _}, Value) || Value <- written(Keys)],
+    _ = [{ok, _} = weft_kv:put(bench, Key, <<"another">>) || Key <- Keys],
+    [?assertMatch({siblings, [_, _], _}, Value) || Value <- written(Keys)],
+    Got = ran(get),
+    ?assertMatch({0, N} when N > 3, {calls(Got), failed(Got)}),
+    %% They are usual where others write.
+    ?assertEqual(0, failed(ran(mixed))),
+    ok = weft_store_clients:fill(10, 64),
+    [?assertMatch({ok, _, _}, Value) || Value <- written(Keys)].
 
 ran(Operation) ->
     weft_store_clients:run(#{operation => Operation, nodes => [node()], clients => 3, keys => 10,

@@ -2,7 +2,7 @@
 %% @doc Clients of the store, for the experiments on Riak: processes of a node that is not in the
 %% ring. Each has a session on a node of the store, as a client of Riak has a connection; the
 %% session does one operation after the other. A client whose session is lost counts a failure, and
-%% goes on with the next node.
+%% goes on with the next node. Where keys are only read each has one value; two are a failure.
 %%
 %% `through => library': they use the client of the store instead (`weft_kv_client'), which asks
 %% another node if one is lost. How many times it did that is counted, too; a failure is what it
@@ -39,13 +39,13 @@
 %% Of the node that is asked, with the replicas.
 -define(RETRIES, #{retries => 10}).
 
-%% @doc On a node of the store: the keys that are there from the beginning. The partitions of a ring
-%% that was just made may still move.
+%% @doc On a node of the store: the keys that are there from the beginning, each with one value,
+%% whatever it had before. The partitions of a ring that was just made may still move.
 -spec fill(Keys :: pos_integer(), ValueBytes :: pos_integer()) -> ok.
 fill(Keys, ValueBytes) ->
     Value = value(ValueBytes),
     lists:foreach(fun(Number) ->
-                      case weft_kv:put(?BUCKET, key(Number), Value, #{retries => 10}) of
+                      case weft_kv:update(?BUCKET, key(Number), fun(_) -> Value end, ?RETRIES) of
                           {ok, _} -> ok;
                           {error, Reason} -> erlang:error({not_filled, Reason})
                       end
@@ -184,11 +184,16 @@ next(_Outcome, Connected, _Context) ->
     Connected.
 
 counted(Outcome, StartUs, #{histogram := Histogram, counts := Counts, start_us := BeganUs,
-                            last := Last}) ->
+                            last := Last} = Context) ->
     NowUs = erlang:monotonic_time(microsecond),
     ok = weft_load_histogram:record(NowUs - StartUs, Histogram),
     Second = min(Last, (NowUs - BeganUs) div 1000000),
-    counters:add(Counts, 2 * Second + case Outcome of done -> 1; _ -> 2 end, 1).
+    counters:add(Counts, 2 * Second + case is_done(Outcome, Context) of true -> 1; false -> 2 end,
+                 1).
+
+%% Updates at the same time make siblings, which are there until the next one.
+is_done(siblings, #{operation := Operation}) -> Operation =/= get;
+is_done(Outcome, _Context) -> Outcome =:= done.
 
 request(Number, Done, Random, #{operation := mixed} = Context) ->
     {Which, NewRandom} = rand:uniform_s(3, Random),
@@ -214,13 +219,13 @@ session(Client, Monitor, Value) ->
         {'DOWN', Monitor, process, Client, _} -> ok
     end.
 
-outcome(get, Key, _Value) ->
-    case weft_kv:get(?BUCKET, Key) of
-        {error, _} -> failed;
-        _ -> done
-    end;
+outcome(get, Key, _Value) -> got(weft_kv:get(?BUCKET, Key));
 outcome(insert, Key, Value) -> written(weft_kv:put(?BUCKET, Key, Value));
 outcome(update, Key, Value) -> written(weft_kv:update(?BUCKET, Key, fun(_) -> Value end)).
+
+got({ok, _, _}) -> done;
+got({siblings, _, _}) -> siblings;
+got({error, _}) -> failed.
 
 written({ok, _}) -> done;
 written({error, _}) -> failed.
@@ -228,7 +233,7 @@ written({error, _}) -> failed.
 by_library({get, Key}, _Value) ->
     case weft_kv_client:get(?MODULE, ?BUCKET, Key, ?RETRIES) of
         {error, _} = Error -> told(get, Error);
-        _ -> done
+        Got -> got(Got)
     end;
 by_library({insert, Key}, Value) ->
     told(insert, weft_kv_client:put(?MODULE, ?BUCKET, Key, Value, ?RETRIES));

@@ -134,7 +134,8 @@ coordinators(Workload) when Workload =:= riak_supervised; Workload =:= riak_supe
 coordinators(_Workload) ->
     as_they_are.
 
-%% What the store keeps in memory is gone when it starts again.
+%% The store starts again with other coordinators. Its partitions are those of the ring and stay,
+%% with what they have in memory.
 filled(How, Store, Nodes) ->
     _ = [ok = weft_store_ring:coordinators(Nodes, Store, How) || How =/= as_they_are],
     call(Nodes, hd(Store), weft_store_clients, fill, [?KEYS, ?VALUE_BYTES]).
