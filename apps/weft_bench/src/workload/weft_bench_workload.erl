@@ -12,8 +12,9 @@
 -export_type([cell/0, scope/0, measurement/0]).
 
 -type scope() :: quick | full.
-%% Where files of the run belong is `dir', which the harness adds, and so is the quota of each node.
--type cell() :: #{module => module(), dir => file:filename(),
+%% Where files of the run belong is `dir', which the harness adds, and so is the quota of each node,
+%% and which repetition this is.
+-type cell() :: #{module => module(), dir => file:filename(), repetition => pos_integer(),
                   quota => weft_bench_quota:percent() | none,
                   suite := atom(), workload := atom(),
                   size_bytes := non_neg_integer(), pairs := non_neg_integer(),

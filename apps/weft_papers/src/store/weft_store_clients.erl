@@ -14,10 +14,11 @@
 %%
 %% Without a rate a client does its next operation when the last one is done. With one they are due
 %% at times drawn beforehand, whether the last one is done or not, and latencies count from then on.
-%% What is due and not begun at the end counts as long as it has waited.
+%% These times depend on the seed alone. What is due and not begun at the end counts as long as it
+%% has waited.
 -module(weft_store_clients).
 
--export([fill/2, run/1, metrics/1]).
+-export([fill/2, run/1, metrics/1, due/1]).
 -export([session/1]).
 -export_type([load/0, outcome/0]).
 
@@ -104,8 +105,8 @@ end_library(_Load) ->
     #{}.
 
 client(Number, #{seed := Seed} = Context0) ->
-    {Random, Context} = first_due(rand:seed_s(exsss, {Seed, Number, 1}), Context0),
-    client_loop(begun(Number, Context), Number, 0, Random, Context).
+    Context = first_due(rand:seed_s(exsss, {Seed, Number, 2}), Context0),
+    client_loop(begun(Number, Context), Number, 0, rand:seed_s(exsss, {Seed, Number, 1}), Context).
 
 begun(_Number, #{through := library, value_bytes := ValueBytes}) ->
     {library, value(ValueBytes)};
@@ -114,11 +115,14 @@ begun(Number, #{nodes := Nodes} = Context) ->
     connected(Before ++ Behind, Context).
 
 %% All clients at once would be a burst, which is no part of the load.
-first_due(Random0, #{per_second := PerSecond, start_us := StartUs} = Context) ->
-    {PauseUs, Random} = pause_us(PerSecond, Random0),
-    {Random, Context#{due_us => StartUs + PauseUs}};
-first_due(Random, Context) ->
-    {Random, Context}.
+first_due(Pauses, #{per_second := _, start_us := StartUs} = Context) ->
+    next_due(Context#{due_us => StartUs, pauses => Pauses});
+first_due(_Pauses, Context) ->
+    Context.
+
+next_due(#{per_second := PerSecond, due_us := DueUs, pauses := Pauses} = Context) ->
+    {PauseUs, Next} = pause_us(PerSecond, Pauses),
+    Context#{due_us := DueUs + PauseUs, pauses := Next}.
 
 pause_us(PerSecond, Random0) ->
     {Drawn, Random} = rand:uniform_s(Random0),
@@ -128,8 +132,8 @@ connected([Node | Nodes], #{value_bytes := ValueBytes}) ->
     {Session, Monitor} = spawn_monitor(Node, ?MODULE, session, [{self(), ValueBytes}]),
     {Session, Monitor, Nodes ++ [Node]}.
 
-client_loop(Connected, Number, Done, Random0, Context0) ->
-    {StartUs, Random, Context} = begin_us(Random0, Context0),
+client_loop(Connected, Number, Done, Random, Context0) ->
+    {StartUs, Context} = begin_us(Context0),
     case Context of
         #{end_us := EndUs} when StartUs >= EndUs -> ended(Connected);
         #{} ->
@@ -156,20 +160,20 @@ asked(Request, {Session, Monitor, _Nodes}) ->
     end.
 
 %% When the next operation begins, or should have begun.
-begin_us(Random0, #{per_second := PerSecond, due_us := DueUs, end_us := EndUs} = Context0) ->
+begin_us(#{due_us := DueUs, end_us := EndUs} = Context) ->
     ok = wait_until(min(DueUs, EndUs)),
-    {PauseUs, Random} = pause_us(PerSecond, Random0),
-    Context = Context0#{due_us := DueUs + PauseUs},
     case erlang:monotonic_time(microsecond) of
         NowUs when NowUs >= EndUs, DueUs < EndUs ->
             ok = weft_load_histogram:record(NowUs - DueUs, maps:get(histogram, Context)),
-            begin_us(Random, Context);
+            begin_us(next_due(Context));
         _ ->
-            {DueUs, Random, Context}
+            {DueUs, next_due(Context)}
     end;
-begin_us(Random, Context) ->
-    {erlang:monotonic_time(microsecond), Random, Context}.
+begin_us(Context) ->
+    {erlang:monotonic_time(microsecond), Context}.
 
+%% Timers count milliseconds, so an operation may begin up to two of them late. To yield until then
+%% would take the cores from the store.
 wait_until(AtUs) ->
     case AtUs - erlang:monotonic_time(microsecond) of
         LeftUs when LeftUs > 0 -> receive after (LeftUs + 999) div 1000 -> wait_until(AtUs) end;
@@ -259,6 +263,11 @@ metrics(Outcomes) ->
      | [{repeated_operations, Count} || Count <- repeated(Outcomes)]
        ++ [{Metric, weft_load_histogram:percentile(Percent, Latencies)}
         || {Metric, Percent} <- [{latency_p50_us, 50}, {latency_p99_us, 99}]]].
+
+%% @doc How many operations were due on all of them in the time of the load, done or not. Each has a
+%% latency.
+-spec due([outcome()]) -> non_neg_integer().
+due(Outcomes) -> lists:sum([weft_load_histogram:count(All) || #{latencies := All} <- Outcomes]).
 
 repeated(Outcomes) ->
     case [Count || #{repeated := Count} <- Outcomes] of

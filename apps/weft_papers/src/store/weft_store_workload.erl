@@ -32,6 +32,8 @@
 -define(VALUE_BYTES, 1024).
 -define(CLIENTS_PER_NODE, 4).
 -define(PER_GENERATOR, 3).
+%% Of a repetition: what is compared in it has the same requests at the same times.
+-define(SEEDS, 10000).
 %% Of what the store can do without a supervisor. With one it does less (`riak_supervised').
 -define(OF_CAPACITY, 0.7).
 %% Of `riak_availability': before a kill, and before the start after it.
@@ -97,11 +99,12 @@ cell(Workload, Size, Generators, Pairs, Streams, DurationMs) ->
       with => #{size => Size, duration_ms => DurationMs}}.
 
 %% @private
-run(#{dir := Dir, workload := Workload, with := #{size := Size} = With} = Cell, Nodes) ->
+run(#{dir := Dir, workload := Workload, repetition := Repetition,
+      with := #{size := Size} = With} = Cell, Nodes) ->
     {Store, Generators} = lists:split(Size, lists:sort(weft_bench_nodes:roles(Nodes))),
     ok = weft_store_ring:form(Nodes, Store, Dir),
     Load0 = #{operation => operation(Workload), keys => ?KEYS, value_bytes => ?VALUE_BYTES,
-             clients => max(1, clients(Cell) div length(Generators)),
+             seed => ?SEEDS * Repetition, clients => max(1, clients(Cell) div length(Generators)),
              nodes => [weft_bench_nodes:node(Nodes, Role) || Role <- Store]},
     Load = case {is_of_capacity(Workload), With} of
                {true, _} ->
@@ -187,8 +190,8 @@ steady(Load, Store, Generators, #{duration_ms := DurationMs} = With, Nodes) ->
     Seen = call(Nodes, hd(Store), weft_store_mailbox, stop, [Looking]),
     Metrics = weft_store_clients:metrics(Outcomes),
     Done = max(1, proplists:get_value(calls, Metrics)),
-    Metrics ++ [{asked_per_s, PerSecond * Clients * length(Generators)}
-                || #{per_second := PerSecond, clients := Clients} <- [Load]]
+    Metrics ++ [{asked_per_s, weft_store_clients:due(Outcomes) * 1000 / DurationMs}
+                || is_map_key(per_second, Load)]
         ++ weft_store_cost:per_call(Before, After, Done)
         ++ [{store_rest_percent, Us / 1.0e4} || Us <- RestUs]
         ++ [{store_cpu_us, UsedUs / Done}, {clients_cpu_us, ClientsUs / Done},
@@ -206,10 +209,10 @@ cpu_us(Roles, Nodes) ->
 loads(Load, Round, Generators, Nodes) ->
     [awaited(One) || One <- begun(Load, Round, Generators, Nodes)].
 
-begun(#{duration_ms := DurationMs} = Load, Round, Generators, Nodes) ->
+begun(#{duration_ms := DurationMs, seed := Seed} = Load, Round, Generators, Nodes) ->
     Self = self(),
     [{spawn_monitor(fun() ->
-                        Arguments = [Load#{seed => 1000 * Round + Number}],
+                        Arguments = [Load#{seed := Seed + 1000 * Round + Number}],
                         Self ! {self(), weft_bench_nodes:call(Nodes, Role, weft_store_clients, run,
                                                               {Arguments, DurationMs + ?CALL_MS})}
                     end), DurationMs + 2 * ?CALL_MS}
