@@ -16,6 +16,15 @@ throughput_is_back_where_three_seconds_are_test() ->
     %% Two good seconds at the end are not three.
     ?assertEqual(none, Recovery(2, 7)).
 
+%% A node that is killed before throughput is back from the kill before is no recovery from that.
+of_several_faults_the_longest_recovery_counts_test() ->
+    Done = [100, 100, 40, 96, 96, 96, 40, 50, 60, 96, 96, 96],
+    Longest = fun(Times) -> weft_store_timeline:longest(Done, Times, 100) end,
+    ?assertEqual({ok, 3}, Longest([{2, 6}, {6, 12}])),
+    ?assertEqual({ok, 1}, Longest([{2, 6}])),
+    ?assertEqual(none, Longest([{2, 6}, {6, 11}])),
+    ?assertEqual(none, Longest([{2, 5}, {6, 12}])).
+
 %% --- clients and the store --------------------------------------------------------------------
 
 on_one_node_test_() ->

@@ -3,7 +3,7 @@
 %% throughput does not notice took no time.
 -module(weft_store_timeline).
 
--export([recovery/3]).
+-export([recovery/3, longest/3]).
 
 %% As much as before, within this.
 -define(BACK, 0.95).
@@ -16,6 +16,18 @@
                Before :: number()) -> {ok, non_neg_integer()} | none.
 recovery(Done, {Begin, End}, Before) ->
     back(lists:sublist(lists:nthtail(Begin, Done), End - Begin), ?BACK * Before, 0).
+
+%% @doc The longest recovery of several faults, each in its own time. None if there is none after
+%% one of them.
+-spec longest(Done :: [non_neg_integer()],
+              [{Begin :: non_neg_integer(), End :: pos_integer()}, ...], Before :: number()) ->
+          {ok, non_neg_integer()} | none.
+longest(Done, Times, Before) ->
+    All = [recovery(Done, Time, Before) || Time <- Times],
+    case lists:member(none, All) of
+        true -> none;
+        false -> lists:max(All)
+    end.
 
 back(Done, _Wanted, _Second) when length(Done) < ?SECONDS ->
     none;

@@ -41,13 +41,13 @@
 %% Requests per second and node of the store. 24 nodes are well below what two cores can do.
 -define(PER_NODE, #{riak_get_rate => 40, riak_insert_rate => 30, riak_update_rate => 15}).
 %% Shares of the time of `riak_elasticity'.
--define(KILLS, [0.2, 0.3]).
+-define(KILLS, [0.2, 0.4]).
 -define(START, 0.6).
 
 %% @private
 cells(quick) ->
     walls([1], [16], 1000) ++ rates([1], 16, 1000) ++ growths([4, 8], 1000)
-        ++ even([4, 8], 3000) ++ [elasticity(12000), availability(12000)];
+        ++ even([4, 8], 3000) ++ [elasticity(15000), availability(12000)];
 cells(full) ->
     walls([1, 3], [1, 4, 16, 64], 3000) ++ rates([1, 3], 64, 5000)
         ++ growths([4, 8, 16, 24], 5000)
@@ -271,12 +271,13 @@ wait_until(AtMs) ->
 timeline(Outcomes, DurationMs) ->
     Done = done(Outcomes, DurationMs),
     Seconds = length(Done),
-    First = floor(hd(?KILLS) * Seconds),
+    [First | Later] = Kills = [floor(Share * Seconds) || Share <- ?KILLS],
+    Start = floor(?START * Seconds),
     Before = lists:sum(lists:sublist(Done, First)) / First,
     [{Metric, Second}
-     || {Metric, Begin, End} <- [{recovery_kill_s, First, floor(?START * Seconds)},
-                                 {recovery_start_s, floor(?START * Seconds), Seconds}],
-        {ok, Second} <- [weft_store_timeline:recovery(Done, {Begin, End}, Before)]]
+     || {Metric, Times} <- [{recovery_kill_s, lists:zip(Kills, Later ++ [Start])},
+                            {recovery_start_s, [{Start, Seconds}]}],
+        {ok, Second} <- [weft_store_timeline:longest(Done, Times, Before)]]
         ++ [{kills, length(?KILLS)} | per_second(Outcomes, DurationMs)].
 
 per_second(Outcomes, DurationMs) ->
