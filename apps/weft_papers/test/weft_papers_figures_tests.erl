@@ -292,6 +292,15 @@ few_of_millions_may_fail_test() ->
     Says([{open, [{0, "failed"}]}], [1000000, 1999000], [0, 0]),
     Says([{differs, [{1, "failed"}]}], [10000, 10000], [0, 1]).
 
+%% At the rate at which two quiet cores did them (docs/benchmarks/paper/riak_availability).
+there_is_time_for_millions_test() ->
+    [Cells] = [Of || #{id := "riak_availability", cells := Of} <- weft_papers_figures:figures()],
+    #{repetitions := Repetitions} =
+        weft_bench_cli:expected(weft_papers_figures:arguments(Cells, []), weft_papers:more()),
+    [Ms] = [DurationMs || #{workload := riak_availability, with := #{duration_ms := DurationMs}}
+                              <- weft_store_workload:cells(full)],
+    ?assert(Repetitions * Ms / 1000 * 3400 > 3000000).
+
 each_figure_has_cells_test() ->
     [?assertEqual({Id, 0}, {Id, weft_papers_cli:main(["--list" | Options ++ Cells])})
      || #{id := Id, cells := Cells} <- weft_papers_figures:figures(),

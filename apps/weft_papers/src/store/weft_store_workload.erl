@@ -51,7 +51,7 @@ cells(quick) ->
 cells(full) ->
     walls([1, 3], [1, 4, 16, 64], 3000) ++ rates([1, 3], 64, 5000)
         ++ growths([4, 8, 16, 24], 5000)
-        ++ even([4, 8, 24], 10000) ++ [elasticity(90000), availability(240000)].
+        ++ even([4, 8, 24], 10000) ++ [elasticity(90000), availability(235000)].
 
 walls(Sizes, Clients, DurationMs) ->
     [cell(Workload, Size, 1, Count, Size, DurationMs)
@@ -84,6 +84,7 @@ growth_variants(_) -> [weft_mesh].
 elasticity(DurationMs) ->
     (cell(riak_elasticity, 6, 2, 6, 24, DurationMs))#{fresh => true, repetitions_max => 3}.
 
+%% Four repetitions fit into the time of a figure, and have as many operations as it asks for.
 availability(DurationMs) ->
     #{with := With} = Cell = cell(riak_availability, 6, 2, 6, 24, DurationMs),
     Cell#{fresh => true, with := With#{pause_ms => min(?PAUSE_MS, DurationMs div 8)}}.
