@@ -230,16 +230,22 @@ kill(#{peers := Peers} = Nodes, Role) ->
 %% @doc Starts a node that was killed, with the name that it had; its connections are made by whom
 %% needs them. Who restarts it also has to stop it, with what is returned: others do not know it.
 -spec restart(nodes(), role()) -> {ok, nodes()} | {error, term()}.
-restart(#{peers := Peers, variant := Variant} = Nodes, Role) ->
+restart(#{peers := Peers} = Nodes, Role) ->
     #{boot := Boot} = maps:get(Role, Peers),
     case boot_result(Boot) of
-        {ok, Peer} ->
-            New = Nodes#{peers := Peers#{Role := Peer}},
-            _ = [{ok, _} = call(New, Role, application, ensure_all_started, {[weft], ?CALL_MS})
-                 || weft_bench_variant:is_weft(Variant)],
-            limited([Role], New);
-        {error, Reason} ->
-            {error, Reason}
+        {ok, Peer} -> ready_again(Role, Nodes#{peers := Peers#{Role := Peer}});
+        {error, Reason} -> {error, Reason}
+    end.
+
+ready_again(Role, #{variant := Variant} = New) ->
+    try
+        _ = [{ok, _} = call(New, Role, application, ensure_all_started, {[weft], ?CALL_MS})
+             || weft_bench_variant:is_weft(Variant)],
+        limited([Role], New)
+    catch
+        Class:Reason:Stack ->
+            ok = kill(New, Role),
+            erlang:raise(Class, Reason, Stack)
     end.
 
 %% The application is needed for channels and topologies; with stock there is nothing to start.
@@ -277,8 +283,9 @@ stop(#{peers := Peers, are_here := false}) ->
                       receive {'DOWN', Monitor, process, Pid, _} -> ok end
                   end, Ending);
 stop(#{peers := Peers, tls := Tls, groups := Groups}) ->
+    %% The number of one that was killed before may be that of any other process by now.
     Ending = [{Pid, monitor(process, Pid), OsPid}
-              || #{peer := Pid, os_pid := OsPid} <- maps:values(Peers)],
+              || #{peer := Pid, os_pid := OsPid} <- maps:values(Peers), is_process_alive(Pid)],
     _ = os:cmd(lists:join(" ", ["kill -KILL" | [OsPid || {_, _, OsPid} <- Ending]])),
     lists:foreach(fun({Pid, Monitor, _}) ->
                       receive {'DOWN', Monitor, process, Pid, _} -> ok end

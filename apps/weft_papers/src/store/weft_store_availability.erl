@@ -16,27 +16,30 @@
 %% Partitions have a few keys more or less than others.
 -define(FILLED, 0.98).
 
-%% @doc Kills and starts until there is no time for one more: how many were killed, and the nodes
-%% as they are now. The first of the store is never killed.
+%% @doc Kills and starts until there is no time for one more; then what the function says of how
+%% many were killed. Nodes that were started again are there for as long. The first of the store is
+%% never killed.
 -spec during(weft_bench_nodes:nodes(), [weft_bench_nodes:role(), ...], round(),
-             Killed :: non_neg_integer()) ->
-          {Kills :: non_neg_integer(), weft_bench_nodes:nodes()}.
-during(Nodes, [First, Victim | Others] = Store, #{until_ms := UntilMs, pause_ms := PauseMs} = Round,
-       Killed) ->
+             fun((Kills :: non_neg_integer()) -> Result)) -> Result.
+during(Nodes, Store, Round, Then) -> during(Nodes, Store, Round, 0, Then).
+
+during(Nodes, [First, Victim | Others] = Store, Round, Killed, Then) ->
+    #{until_ms := UntilMs, pause_ms := PauseMs, dir := Dir, members := Members} = Round,
     ok = pause(PauseMs),
     case UntilMs - now_ms() > 3 * PauseMs of
         true ->
             Share = share(Nodes, Victim, Store),
             ok = weft_bench_nodes:kill(Nodes, Victim),
             ok = pause(PauseMs),
-            {ok, New} = weft_bench_nodes:restart(Nodes, Victim),
-            #{dir := Dir, members := Members} = Round,
-            ok = weft_store_ring:start(New, Victim, Dir, Members),
-            ok = filled(New, Victim, Store, ?FILLED * Share, UntilMs),
-            during(New, [First | Others] ++ [Victim], Round, Killed + 1);
+            weft_store_ring:again(
+              Nodes, Victim, {Dir, Members},
+              fun(New) ->
+                  ok = filled(New, Victim, Store, ?FILLED * Share, UntilMs),
+                  during(New, [First | Others] ++ [Victim], Round, Killed + 1, Then)
+              end);
         false ->
             ok = pause(max(0, UntilMs - now_ms())),
-            {Killed, Nodes}
+            Then(Killed)
     end.
 
 filled(Nodes, Victim, Store, Wanted, UntilMs) ->

@@ -4,7 +4,7 @@
 %% those who ask the store run there. Data is in memory only.
 -module(weft_store_ring).
 
--export([form/3, start/4, coordinators/3]).
+-export([form/3, again/4, coordinators/3]).
 -export([begun/2, restarted/1, settled/0]).
 
 -define(CALL_MS, 30000).
@@ -17,8 +17,8 @@
 %% a directory of its own for its ring below Dir.
 -spec form(weft_bench_nodes:nodes(), [weft_bench_nodes:role(), ...], Dir :: file:filename()) -> ok.
 form(Nodes, [First | Others] = Roles, Dir) ->
-    _ = [ok = start(Nodes, Role, Dir, [weft_bench_nodes:node(Nodes, Each) || Each <- Roles])
-         || Role <- Roles],
+    Members = [weft_bench_nodes:node(Nodes, Role) || Role <- Roles],
+    _ = [ok = start(Nodes, Role, {Dir, Members}) || Role <- Roles],
     case call(Nodes, First, weft_ring, status, []) of
         {error, no_ring} -> made(Nodes, First, Others);
         #{} -> ok
@@ -50,10 +50,21 @@ until(Condition, DeadlineMs) ->
             receive after ?AGAIN_MS -> until(Condition, DeadlineMs) end
     end.
 
-%% @doc Starts the store of one node; of one that was killed again, with the ring that it had.
--spec start(weft_bench_nodes:nodes(), weft_bench_nodes:role(), Dir :: file:filename(), [node()]) ->
-          ok.
-start(Nodes, Role, Dir, Members) ->
+%% @doc What the function says of the nodes while one that was killed is there again, with its store
+%% and the ring that it had. It ends with the function, however that ends: nobody else knows it.
+-spec again(weft_bench_nodes:nodes(), weft_bench_nodes:role(),
+            {Dir :: file:filename(), Members :: [node()]},
+            fun((weft_bench_nodes:nodes()) -> Result)) -> Result.
+again(Nodes, Role, Ring, Function) ->
+    {ok, New} = weft_bench_nodes:restart(Nodes, Role),
+    try
+        ok = start(New, Role, Ring),
+        Function(New)
+    after
+        ok = weft_bench_nodes:kill(New, Role)
+    end.
+
+start(Nodes, Role, {Dir, Members}) ->
     Own = filename:absname(filename:join([Dir, "store",
                                           atom_to_list(weft_bench_nodes:node(Nodes, Role))])),
     call(Nodes, Role, ?MODULE, begun, [Own, Members]).

@@ -239,18 +239,17 @@ elastic(Load, Store, Generators, #{duration_ms := DurationMs}, Dir, Nodes) ->
          end || {Share, Role} <- lists:zip(?KILLS, Victims)],
     ok = wait_until(StartMs + round(?START * DurationMs)),
     #{nodes := Members} = Load,
-    Restarted = lists:foldl(fun(Role, Before) ->
-                                {ok, New} = weft_bench_nodes:restart(Before, Role),
-                                ok = weft_store_ring:start(New, Role, Dir, Members),
-                                New
-                            end, Nodes, Victims),
-    try [awaited(One) || One <- Running] of
-        Outcomes -> timeline(Outcomes, DurationMs) ++ weft_store_clients:metrics(Outcomes)
-    after
-        [ok = weft_bench_nodes:kill(Restarted, Role) || Role <- Victims]
-    end.
+    again(Nodes, Victims, {Dir, Members},
+          fun() ->
+              Outcomes = [awaited(One) || One <- Running],
+              timeline(Outcomes, DurationMs) ++ weft_store_clients:metrics(Outcomes)
+          end).
 
-%% Their processes end with what comes back here, and not with the cluster.
+again(_Nodes, [], _Ring, Then) ->
+    Then();
+again(Nodes, [Role | Roles], Ring, Then) ->
+    weft_store_ring:again(Nodes, Role, Ring, fun(New) -> again(New, Roles, Ring, Then) end).
+
 available(Load, Store, Generators, #{duration_ms := DurationMs, pause_ms := PauseMs}, Dir, Nodes) ->
     Through = Load#{through => library},
     _ = loads(Through#{duration_ms => DurationMs div 10}, 1, Generators, Nodes),
@@ -258,13 +257,13 @@ available(Load, Store, Generators, #{duration_ms := DurationMs, pause_ms := Paus
     #{nodes := Members} = Load,
     Round = #{until_ms => erlang:monotonic_time(millisecond) + DurationMs, pause_ms => PauseMs,
               dir => Dir, members => Members},
-    {Kills, Now} = weft_store_availability:during(Nodes, Store, Round, 0),
-    try [awaited(One) || One <- Running] of
-        Outcomes -> [{kills, Kills} | per_second(Outcomes, DurationMs)
-                         ++ weft_store_clients:metrics(Outcomes)]
-    after
-        [ok = weft_bench_nodes:kill(Now, Role) || Role <- tl(Store)]
-    end.
+    weft_store_availability:during(
+      Nodes, Store, Round,
+      fun(Kills) ->
+          Outcomes = [awaited(One) || One <- Running],
+          [{kills, Kills} | per_second(Outcomes, DurationMs)
+               ++ weft_store_clients:metrics(Outcomes)]
+      end).
 
 wait_until(AtMs) ->
     receive after max(0, AtMs - erlang:monotonic_time(millisecond)) -> ok end.

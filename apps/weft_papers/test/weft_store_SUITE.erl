@@ -1,0 +1,44 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Nodes of a store that are killed and started again: nothing of them is left when what needs
+%% them has ended. What is measured meanwhile is in weft_paper_SUITE.
+-module(weft_store_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([nodes_that_were_started_again_end_with_what_fails/1]).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() -> [nodes_that_were_started_again_end_with_what_fails].
+
+init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
+
+end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
+
+nodes_that_were_started_again_end_with_what_fails(Config) ->
+    Dir = ?config(priv_dir, Config),
+    weft_bench_test_cluster:with_nodes(
+      weft_mesh, weft_bench_cluster:shape(3, []), Config,
+      fun(Nodes) ->
+          Victims = [{n, 2}, {n, 3}],
+          ok = weft_store_ring:form(Nodes, [{n, 1} | Victims], Dir),
+          _ = [ok = weft_bench_nodes:kill(Nodes, Role) || Role <- Victims],
+          Ring = {Dir, weft_bench_cluster:nodes(Nodes)},
+          Self = self(),
+          Fails = fun(New) ->
+                      Self ! {again, [weft_bench_nodes:os_pid(New, Role) || Role <- Victims]},
+                      erlang:error(on_purpose)
+                  end,
+          ?assertError(on_purpose,
+                       weft_store_ring:again(
+                         Nodes, {n, 2}, Ring,
+                         fun(One) -> weft_store_ring:again(One, {n, 3}, Ring, Fails) end)),
+          [_, _] = OsPids = receive {again, Both} -> Both after 0 -> [] end,
+          _ = [?assertNot(lists:member(weft_bench_nodes:os_pid(Nodes, Role), OsPids))
+               || Role <- Victims],
+          weft_test_nodes:until(fun() -> not lists:any(fun is_running/1, OsPids) end)
+      end).
+
+is_running(OsPid) -> filelib:is_dir("/proc/" ++ OsPid).
