@@ -4,11 +4,34 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-export([connect/2, ask/2]).
+
+%% A store that answers at once.
+connect(Test, Number) ->
+    _ = Test ! {connected, Number},
+    none.
+
+ask(_Request, none) -> ok.
+
 %% It was one minute for each, however long the clients were to ask.
 a_load_may_take_longer_than_it_asks_test() ->
     [?assert(weft_stores:answer_ms(#{operation => get, clients => 1, keys => 1, value_bytes => 1,
                                      ms => Ms}) >= Ms + 10000)
      || Ms <- [0, 2000, 60000, 3600000]].
+
+%% Who collects it has no turn for much longer than clients ask.
+what_is_elapsed_ends_with_the_last_operation_test() ->
+    Self = self(),
+    Load = #{operation => get, clients => 2, keys => 1, value_bytes => 1, ms => 100},
+    Running = spawn_link(fun() ->
+                             Self ! {self(), weft_stores_clients:run(?MODULE, Self, Load)}
+                         end),
+    [receive {connected, Number} -> ok end || Number <- [1, 2]],
+    true = erlang:suspend_process(Running),
+    %% pacing: it can not go on before
+    receive after 1000 -> true = erlang:resume_process(Running) end,
+    #{elapsed_us := ElapsedUs, latencies := [_ | _]} = receive {Running, Outcome} -> Outcome end,
+    ?assert(ElapsedUs >= 100000 andalso ElapsedUs < 900000).
 
 %% Such a store ended the command, and what others had done was not shown.
 what_only_fails_has_no_times_test() ->

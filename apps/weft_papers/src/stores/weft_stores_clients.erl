@@ -12,9 +12,10 @@
 -type request() :: {get, Key :: binary()} | {put, Key :: binary(), Value :: binary()}.
 -type load() :: #{operation := fill | get | put, clients := pos_integer(), keys := pos_integer(),
                   value_bytes := pos_integer(), ms := non_neg_integer()}.
-%% `fill' puts each key once, and takes as long as it takes.
+%% `fill' puts each key once, and takes as long as it takes. What is elapsed ends with the last
+%% operation; to collect the latencies of many takes longer.
 -type outcome() :: #{latencies := [non_neg_integer()], errors := non_neg_integer(),
-                     elapsed_us := pos_integer()}.
+                     elapsed_us := non_neg_integer()}.
 
 -callback connect(Store :: term(), Number :: pos_integer()) -> Connection :: term().
 %% A get has to find the value.
@@ -31,9 +32,9 @@ run(Module, Store, #{clients := Clients, ms := Ms} = Load) ->
                {'DOWN', Monitor, process, Pid, {did, Outcome}} -> Outcome;
                {'DOWN', Monitor, process, Pid, Why} -> error({client, Why})
            end || {Pid, Monitor} <- Running],
-    #{latencies => lists:append([Latencies || {Latencies, _} <- Did]),
-      errors => lists:sum([Errors || {_, Errors} <- Did]),
-      elapsed_us => erlang:monotonic_time(microsecond) - StartUs}.
+    #{latencies => lists:append([Latencies || {Latencies, _, _} <- Did]),
+      errors => lists:sum([Errors || {_, Errors, _} <- Did]),
+      elapsed_us => lists:max([EndUs || {_, _, EndUs} <- Did]) - StartUs}.
 
 %% @private
 -spec client(module(), Store :: term(), pos_integer(), load(), EndUs :: integer()) -> no_return().
@@ -44,7 +45,7 @@ asked(Module, Connection, Number, #{operation := fill} = Load, _EndUs) ->
     #{clients := Clients, keys := Keys, value_bytes := Bytes} = Load,
     [ok = Module:ask({put, key(Key), rand:bytes(Bytes)}, Connection)
      || Key <- lists:seq(Number, Keys, Clients)],
-    {[], 0};
+    {[], 0, erlang:monotonic_time(microsecond)};
 asked(Module, Connection, _Number, #{value_bytes := Bytes} = Load, EndUs) ->
     loop(Module, Connection, Load#{value => rand:bytes(Bytes)}, EndUs, [], 0).
 
@@ -52,7 +53,7 @@ loop(Module, Connection, #{operation := Operation, keys := Keys, value := Value}
      Latencies, Errors) ->
     StartUs = erlang:monotonic_time(microsecond),
     case StartUs >= EndUs of
-        true -> {Latencies, Errors};
+        true -> {Latencies, Errors, StartUs};
         false ->
             Key = key(rand:uniform(Keys)),
             Answer = Module:ask(case Operation of
