@@ -46,10 +46,36 @@ what_only_fails_has_no_times_test() ->
     [_, Weft, Redis, Etcd | _] =
         string:split(unicode:characters_to_list(weft_stores:table([weft, redis, etcd],
                                                                   [Failed | Done])), "\n", all),
-    ?assertMatch(["weft", "get", "4", "3.0", "2.000", "3.000" | _], string:lexemes(Weft, " ")),
-    ?assertMatch(["redis", "get", "4", "0.0", "none", "none" | _], string:lexemes(Redis, " ")),
-    ?assertMatch(["etcd", "get", "4", "1.5", "2.000", "3.000" | _], string:lexemes(Etcd, " ")),
-    ?assertEqual(ok, weft_stores:failed([hd(Done)])),
-    {error, Text} = weft_stores:failed([Failed | Done]),
-    ?assertEqual("each operation failed: get of etcd, get of redis",
-                 unicode:characters_to_list(Text)).
+    ?assertMatch(["weft", "get", "4", "3.0", "2.000", "3.000", "0" | _],
+                 string:lexemes(Weft, " ")),
+    ?assertMatch(["redis", "get", "4", "0.0", "none", "none", "7" | _],
+                 string:lexemes(Redis, " ")),
+    ?assertMatch(["etcd", "get", "4", "1.5", "2.000", "3.000", "7" | _],
+                 string:lexemes(Etcd, " ")),
+    ?assertEqual(ok, weft_stores:status([hd(Done)])),
+    {failed, Text} = weft_stores:status([Failed | Done]),
+    ?assertEqual("failed: each get of etcd; each get of redis", unicode:characters_to_list(Text)).
+
+%% What the others have done is not lost, but for a disk that is full: that ends all.
+what_fails_is_told_and_not_measured_test() ->
+    ?assertEqual([#{}], weft_stores:tried("one", fun() -> [#{}] end)),
+    Failed = weft_stores:tried("two, turn 1", fun() -> error(no_memory) end),
+    ?assertEqual([{failed, "two, turn 1"}], Failed),
+    ?assertEqual([{failed, "three"}], weft_stores:tried("three", fun() -> exit(killed) end)),
+    ?assertThrow({results, _}, weft_stores:tried("four", fun() -> throw({results, "full"}) end)),
+    {failed, Text} = weft_stores:status([#{store => one, operation => get, calls => 1, errors => 0}
+                                         | Failed]),
+    ?assertEqual("failed: two, turn 1", unicode:characters_to_list(Text)).
+
+%% Of a server that does not answer as it should, or ends: the connection is not used any more.
+a_connection_that_fails_is_an_error_test() ->
+    {ok, Listening} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Listening),
+    [begin
+         Connection = weft_stores_program:connect(#{store => Store, ports => [Port]}, 1),
+         {ok, Served} = gen_tcp:accept(Listening),
+         ok = gen_tcp:close(Served),
+         [?assertMatch({Store, {error, _}}, {Store, weft_stores_program:ask(Request, Connection)})
+          || Request <- [{get, <<"key">>}, {put, <<"key">>, <<"value">>}]]
+     end || Store <- [redis, redis_disk, etcd]],
+    ok = gen_tcp:close(Listening).

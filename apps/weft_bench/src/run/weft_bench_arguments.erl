@@ -5,6 +5,8 @@
 
 -export([common/1, common/2, out/1, new/1, recorded/2, status/1, quota/0, given_quota/1]).
 
+-type result() :: ok | {failed | error, unicode:chardata()}.
+
 %% @doc The options of every command; without `--out' there is none in what is given.
 -spec common(Help :: string()) -> [weft_argparse:argument()].
 common(Help) ->
@@ -31,7 +33,7 @@ new(Name) ->
 
 %% @doc The status of a command that writes results, with `out' in what is given. Those of another
 %% run stay as they are.
--spec recorded(Given, fun((Given) -> ok | {error, unicode:chardata()})) -> 0 | 2
+-spec recorded(Given, fun((Given) -> result())) -> 0 | 1 | 2
               when Given :: weft_argparse:given().
 recorded(#{out := Dir} = Given, Run) ->
     case weft_load_files:is_free(Dir) of
@@ -39,12 +41,15 @@ recorded(#{out := Dir} = Given, Run) ->
         {error, Why} -> status({error, Why})
     end.
 
-%% @doc 0: done, 2: not, with the reason for people.
--spec status(ok | {error, unicode:chardata()}) -> 0 | 2.
+%% @doc 0: done, 1: but for what failed, 2: not, with the reason for people.
+-spec status(result()) -> 0 | 1 | 2.
 status(ok) -> 0;
-status({error, Why}) ->
+status({failed, Why}) -> told(Why, 1);
+status({error, Why}) -> told(Why, 2).
+
+told(Why, Status) ->
     io:format(standard_error, "~ts~n", [Why]),
-    2.
+    Status.
 
 %% @doc The option that gives each node a quota.
 -spec quota() -> weft_argparse:argument().

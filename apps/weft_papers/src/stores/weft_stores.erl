@@ -8,11 +8,11 @@
 %% the nodes that have the data, as programs use these; those of Redis and etcd talk with them over
 %% sockets. Values have 1 KB, keys are drawn from a thousand that are there. A store whose program
 %% or library is not installed is left out, with a word. Writes DIR/stores.csv, a row as soon as it
-%% is measured.
+%% is measured. What fails is told, and the others are measured all the same.
 -module(weft_stores).
 
 -export([command/0]).
--export([answer_ms/1, row/6, table/2, failed/1]).
+-export([answer_ms/1, row/6, tried/2, table/2, status/1]).
 
 -define(STORES, [weft, weft_disk, weft_strong, mnesia_dirty, mnesia, mnesia_disc, khepri,
                  khepri_consistent, redis, redis_disk, etcd]).
@@ -45,20 +45,21 @@ run(#{stores := Stores, repetitions := Repetitions, out := Dir} = Options) ->
                       lists:append([measured(Store, Repetition, Write, Options)
                                     || Repetition <- lists:seq(1, Repetitions), Store <- There])
               end,
-    Rows = weft_report_file:rows(File, head(), fun line/1, Measure),
-    io:format("~n~ts~nfile: ~ts~n", [table(There, Rows), File]),
-    failed(Rows).
+    Measured = weft_report_file:rows(File, head(), fun line/1, Measure),
+    io:format("~n~ts~nfile: ~ts~n", [table(There, [Row || #{} = Row <- Measured]), File]),
+    status(Measured).
 
-%% @private What has done nothing but fail was not measured.
--spec failed([map()]) -> ok | {error, unicode:chardata()}.
-failed(Rows) ->
-    case lists:usort([{Store, Operation} || #{store := Store, operation := Operation,
-                                              calls := 0, errors := Errors} <- Rows, Errors > 0]) of
+%% @private Failed is, too, what has done nothing but fail: it was not measured.
+-spec status([map() | {failed, unicode:chardata()}]) -> ok | {failed, unicode:chardata()}.
+status(Measured) ->
+    Only = [io_lib:format("each ~s of ~s", [Operation, Store])
+            || {Store, Operation} <- lists:usort([{Store, Operation}
+                                                  || #{store := Store, operation := Operation,
+                                                       calls := 0, errors := Errors} <- Measured,
+                                                     Errors > 0])],
+    case [What || {failed, What} <- Measured] ++ Only of
         [] -> ok;
-        Failed ->
-            {error, ["each operation failed: ",
-                     lists:join(", ", [io_lib:format("~s of ~s", [Operation, Store])
-                                       || {Store, Operation} <- Failed])]}
+        Failed -> {failed, ["failed: ", lists:join("; ", Failed)]}
     end.
 
 is_there(Store) ->
@@ -78,27 +79,46 @@ is_khepri(Store) -> lists:member(Store, [khepri, khepri_consistent]).
 %% --- one store --------------------------------------------------------------------------------
 
 measured(Store, Repetition, Write, #{out := Dir} = Options) ->
-    io:format("~s, turn ~b~n", [Store, Repetition]),
+    Turn = io_lib:format("~s, turn ~b", [Store, Repetition]),
+    io:format("~ts~n", [Turn]),
     Own = filename:absname(filename:join([Dir, "data", Store])),
     _ = file:del_dir_r(Own),
     ok = weft_report_file:directory(Own),
-    Rows = fun(Work) -> [Write(row(Store, Operation, Count, Repetition, Work, Options))
-                         || {Operation, Count} <- loads(Options)]
+    Rows = fun(Work) ->
+                   lists:append(
+                     [tried([Turn, io_lib:format(", ~s by ~b", [Operation, Count])],
+                            fun() ->
+                                [Write(row(Store, Operation, Count, Repetition, Work, Options))]
+                            end) || {Operation, Count} <- loads(Options)])
            end,
-    try
-        case lists:member(Store, [redis, redis_disk, etcd]) of
-            true -> of_program(Store, Own, Rows);
-            false -> of_nodes(Store, Own, Dir, Rows)
-        end
+    try tried(Turn, fun() ->
+                        case lists:member(Store, [redis, redis_disk, etcd]) of
+                            true -> of_program(Store, Own, Dir, Rows);
+                            false -> of_nodes(Store, Own, Dir, Rows)
+                        end
+                    end)
     after file:del_dir_r(Own)
     end.
 
-%% Each with a fill before it, which warms up what puts need.
+%% @private What is measured, or that it failed, which is told. What is thrown ends the command
+%% (`weft_report_file').
+-spec tried(What :: unicode:chardata(), fun(() -> [map() | {failed, unicode:chardata()}])) ->
+          [map() | {failed, unicode:chardata()}].
+tried(What, Measure) ->
+    try Measure()
+    catch
+        Class:Reason:Stack when Class =/= throw ->
+            Why = weft_bench_error:text("~0tp", [{Class, Reason, hd(Stack ++ [none])}]),
+            io:format(standard_error, "failed: ~ts: ~ts~n", [What, Why]),
+            [{failed, What}]
+    end.
+
+%% In this order, after one fill, which warms up what puts need.
 loads(#{clients := Counts}) ->
     [{Operation, Count} || Count <- Counts, Operation <- [put, get]].
 
-of_program(Store, Dir, Rows) ->
-    Running = weft_stores_program:start(Store, ?COPIES, Dir),
+of_program(Store, Own, _Dir, Rows) ->
+    Running = weft_stores_program:start(Store, ?COPIES, Own),
     try
         Work = fun(Load) -> weft_stores_clients:run(weft_stores_program, Running, Load) end,
         _ = Work(fill()),
@@ -166,11 +186,11 @@ line(Row) -> weft_report_csv:line([text(maps:get(Column, Row)) || Column <- ?COL
 text(Value) when is_float(Value) -> io_lib:format("~.1f", [Value]);
 text(Value) -> io_lib:format("~w", [Value]).
 
-%% @private Medians of the turns.
+%% @private Medians of the turns, and the errors of all of them.
 -spec table(Stores :: [atom()], [map()]) -> unicode:chardata().
 table(Stores, Rows) ->
-    [io_lib:format("~-17s ~-9s ~7s ~9s ~9s ~9s  ~s~n",
-                   ["store", "operation", "clients", "calls/s", "p50 ms", "p99 ms",
+    [io_lib:format("~-17s ~-9s ~7s ~9s ~9s ~9s ~7s  ~s~n",
+                   ["store", "operation", "clients", "calls/s", "p50 ms", "p99 ms", "errors",
                     "an acknowledged put is"])
      | [medians(Store, Operation, Count, Of)
         || Operation <- [get, put],
@@ -180,9 +200,9 @@ table(Stores, Rows) ->
 
 medians(Store, Operation, Count, Of) ->
     Rate = weft_report_statistics:median([PerS || #{calls_per_s := PerS} <- Of]),
-    io_lib:format("~-17s ~-9s ~7b ~9.1f ~9ts ~9ts  ~s~n",
+    io_lib:format("~-17s ~-9s ~7b ~9.1f ~9ts ~9ts ~7b  ~s~n",
                   [Store, Operation, Count, float(Rate), in_ms(p50_us, Of), in_ms(p99_us, Of),
-                   durability(Store)]).
+                   lists:sum([Errors || #{errors := Errors} <- Of]), durability(Store)]).
 
 in_ms(Column, Rows) ->
     case [Us || #{Column := Us} <- Rows, Us =/= none] of

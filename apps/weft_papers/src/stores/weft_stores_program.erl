@@ -137,39 +137,49 @@ connect(#{store := Store, ports := Ports}, Number) ->
     {ok, Socket} = gen_tcp:connect(?HOST, Port, [binary, {active, false}, {nodelay, true}]),
     {Store, Socket, integer_to_list(Port)}.
 
-%% @private
-ask({get, Key}, {etcd, Socket, Port}) ->
+%% @private A connection that has failed is not used again: a late answer would be taken for that of
+%% the next request.
+ask(Request, {_Store, Socket, _Port} = Connection) ->
+    try answer(Request, Connection)
+    catch
+        throw:{connection, Reason} ->
+            ok = gen_tcp:close(Socket),
+            {error, Reason}
+    end.
+
+answer({get, Key}, {etcd, Socket, Port}) ->
     case http("/v3/kv/range", #{key => base64:encode(Key)}, Socket, Port) of
         {ok, #{<<"kvs">> := [_]}} -> ok;
         {ok, _} -> {error, not_found};
         {error, Reason} -> {error, Reason}
     end;
-ask({put, Key, Value}, {etcd, Socket, Port}) ->
+answer({put, Key, Value}, {etcd, Socket, Port}) ->
     case http("/v3/kv/put", #{key => base64:encode(Key), value => base64:encode(Value)}, Socket,
               Port) of
         {ok, #{<<"header">> := _}} -> ok;
         {ok, Other} -> {error, Other};
         {error, Reason} -> {error, Reason}
     end;
-ask({get, Key}, {_Redis, Socket, _}) ->
-    ok = gen_tcp:send(Socket, command(["GET", Key])),
+answer({get, Key}, {_Redis, Socket, _}) ->
+    ok = checked(gen_tcp:send(Socket, command(["GET", Key]))),
     case line(Socket) of
         <<"$-1\r\n">> -> {error, not_found};
         <<"$", Size/binary>> ->
             Bytes = binary_to_integer(string:trim(Size)),
-            {ok, <<_:Bytes/binary, "\r\n">>} = gen_tcp:recv(Socket, Bytes + 2, ?ANSWER_MS),
+            <<_:Bytes/binary, "\r\n">> = received(Socket, Bytes + 2),
             ok;
         Other -> {error, Other}
     end;
-ask({put, Key, Value}, {redis, Socket, _}) ->
-    ok = gen_tcp:send(Socket, command(["SET", Key, Value])),
+answer({put, Key, Value}, {redis, Socket, _}) ->
+    ok = checked(gen_tcp:send(Socket, command(["SET", Key, Value]))),
     case line(Socket) of
         <<"+OK\r\n">> -> ok;
         Other -> {error, Other}
     end;
 %% With the answer of one replica that has it.
-ask({put, Key, Value}, {redis_disk, Socket, _}) ->
-    ok = gen_tcp:send(Socket, [command(["SET", Key, Value]), command(["WAIT", "1", "1000"])]),
+answer({put, Key, Value}, {redis_disk, Socket, _}) ->
+    ok = checked(gen_tcp:send(Socket, [command(["SET", Key, Value]),
+                                       command(["WAIT", "1", "1000"])])),
     case {line(Socket), line(Socket)} of
         {<<"+OK\r\n">>, <<":", Count, "\r\n">>} when Count >= $1 -> ok;
         Other -> {error, Other}
@@ -180,30 +190,37 @@ command(Words) ->
      | [[$$, integer_to_list(iolist_size(Word)), "\r\n", Word, "\r\n"] || Word <- Words]].
 
 line(Socket) ->
-    ok = inet:setopts(Socket, [{packet, line}]),
-    {ok, Line} = gen_tcp:recv(Socket, 0, ?ANSWER_MS),
-    ok = inet:setopts(Socket, [{packet, raw}]),
+    ok = checked(inet:setopts(Socket, [{packet, line}])),
+    Line = received(Socket, 0),
+    ok = checked(inet:setopts(Socket, [{packet, raw}])),
     Line.
+
+received(Socket, Length) -> checked(gen_tcp:recv(Socket, Length, ?ANSWER_MS)).
+
+checked(ok) -> ok;
+checked({ok, Received}) -> Received;
+checked({error, Reason}) -> throw({connection, Reason}).
 
 http(Path, Json, Socket, Port) ->
     Body = weft_json:encode(Json),
-    ok = gen_tcp:send(Socket, ["POST ", Path, " HTTP/1.1\r\nHost: 127.0.0.1:", Port,
-                               "\r\nContent-Type: application/json\r\nContent-Length: ",
-                               integer_to_list(iolist_size(Body)), "\r\n\r\n", Body]),
-    ok = inet:setopts(Socket, [{packet, http_bin}]),
-    {ok, {http_response, _, Status, _}} = gen_tcp:recv(Socket, 0, ?ANSWER_MS),
+    Head = ["POST ", Path, " HTTP/1.1\r\nHost: 127.0.0.1:", Port,
+            "\r\nContent-Type: application/json\r\nContent-Length: ",
+            integer_to_list(iolist_size(Body)), "\r\n\r\n"],
+    ok = checked(gen_tcp:send(Socket, [Head, Body])),
+    ok = checked(inet:setopts(Socket, [{packet, http_bin}])),
+    {http_response, _, Status, _} = received(Socket, 0),
     Length = length_of(Socket, none),
-    ok = inet:setopts(Socket, [{packet, raw}]),
-    {ok, Bytes} = gen_tcp:recv(Socket, Length, ?ANSWER_MS),
+    ok = checked(inet:setopts(Socket, [{packet, raw}])),
+    Bytes = received(Socket, Length),
     case {Status, weft_json:decode(Bytes)} of
         {200, {ok, Answer}} -> {ok, Answer};
         _ -> {error, {Status, Bytes}}
     end.
 
 length_of(Socket, Length) ->
-    case gen_tcp:recv(Socket, 0, ?ANSWER_MS) of
-        {ok, {http_header, _, 'Content-Length', _, Value}} ->
+    case received(Socket, 0) of
+        {http_header, _, 'Content-Length', _, Value} ->
             length_of(Socket, binary_to_integer(Value));
-        {ok, {http_header, _, _, _, _}} -> length_of(Socket, Length);
-        {ok, http_eoh} when is_integer(Length) -> Length
+        {http_header, _, _, _, _} -> length_of(Socket, Length);
+        http_eoh when is_integer(Length) -> Length
     end.
