@@ -7,13 +7,14 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([stores_are_measured/1, a_store_that_is_not_there_is_left_out/1,
-         wrong_arguments_are_refused/1]).
+-export([stores_are_measured/1, a_store_that_fails_costs_its_own_rows/1,
+         a_store_that_is_not_there_is_left_out/1, wrong_arguments_are_refused/1]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [stores_are_measured, a_store_that_is_not_there_is_left_out, wrong_arguments_are_refused].
+    [stores_are_measured, a_store_that_fails_costs_its_own_rows,
+     a_store_that_is_not_there_is_left_out, wrong_arguments_are_refused].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 
@@ -48,13 +49,40 @@ is_there(Store) when Store =:= khepri; Store =:= khepri_consistent ->
 is_there(Store) ->
     weft_stores_program:missing(Store) =:= none.
 
+%% Libraries of these names, with which Khepri can not start.
+a_store_that_fails_costs_its_own_rows(Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "fails"),
+    Libraries = [khepri, ra, horus],
+    Path = code:get_path(),
+    ok = filelib:ensure_path(Dir),
+    try
+        [begin
+             {ok, Library, Beam} = compile:forms([{attribute, 1, module, Library}]),
+             ok = file:write_file(filename:join(Dir, atom_to_list(Library) ++ ".beam"), Beam)
+         end || Library <- Libraries],
+        true = code:add_patha(Dir),
+        ok = forget(Libraries),
+        Out = filename:join(Dir, "out"),
+        ?assertEqual(1, run(["--stores", "khepri,weft", "--clients", "1", "--seconds", "1",
+                             "--repetitions", "1", "--out", Out])),
+        ?assertMatch([#{<<"store">> := <<"weft">>}, #{<<"store">> := <<"weft">>}],
+                     rows(filename:join(Out, "stores.csv")))
+    after
+        true = code:set_path(Path),
+        ok = forget(Libraries)
+    end.
+
+forget(Modules) ->
+    lists:foreach(fun(Module) -> code:purge(Module), code:delete(Module), code:purge(Module) end,
+                  Modules).
+
 %% Khepri where it is not on the code path, and where it is that of a later OTP.
 a_store_that_is_not_there_is_left_out(Config) ->
     Dir = filename:join(?config(priv_dir, Config), "absent"),
     Path = code:get_path(),
     try
         true = code:set_path([P || P <- Path, string:find(P, "khepri") =:= nomatch]),
-        _ = [begin code:purge(khepri), code:delete(khepri) end || erlang:module_loaded(khepri)],
+        ok = forget([khepri]),
         told_what_is_missing(filename:join(Dir, "not_there")),
         ok = filelib:ensure_path(Dir),
         ok = file:write_file(filename:join(Dir, "khepri.beam"), <<"FOR1 of a later release">>),

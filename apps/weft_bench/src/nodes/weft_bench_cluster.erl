@@ -8,8 +8,8 @@
 %% by the same thing.
 -module(weft_bench_cluster).
 
--export([shape/2, with_nodes/4, with_layout/4, roles/1, named/2, await/1, nodes/1, run/4, program/4,
-         traffic/1, vms_per_core/1]).
+-export([shape/2, with_nodes/4, with_layout/4, in_place/4, roles/1, named/2, await/1, nodes/1,
+         run/4, program/4, traffic/1, vms_per_core/1]).
 -export([group/1, unreachable/1, traffic/0]).
 -export_type([shape/0, named/0, traffic/0]).
 
@@ -43,6 +43,12 @@ with_nodes(Variant, Shape, Dir, Function) ->
 -spec with_layout(weft_bench_variant:variant(), {cluster | apart, shape()}, Dir :: file:filename(),
                   fun((weft_bench_nodes:nodes()) -> Result)) -> Result.
 with_layout(Variant, Layout, Dir, Function) ->
+    in_place(Variant, Layout, Dir, fun(_Place, Nodes) -> Function(Nodes) end).
+
+%% @doc The same with the place in which the nodes are, for what has to run beside them.
+-spec in_place(weft_bench_variant:variant(), {cluster | apart, shape()}, Dir :: file:filename(),
+               fun((weft_bench_place:place(), weft_bench_nodes:nodes()) -> Result)) -> Result.
+in_place(Variant, Layout, Dir, Function) ->
     LogDir = filename:join(Dir, "logs"),
     ok = weft_report_file:directory(LogDir),
     Place = started(weft_bench_place:start(weft_bench_link:loopback(), Dir), Variant, LogDir),
@@ -50,7 +56,7 @@ with_layout(Variant, Layout, Dir, Function) ->
         Nodes = started(weft_bench_nodes:start(Variant, Layout,
                                                #{place => Place, log_dir => LogDir}),
                         Variant, LogDir),
-        try Function(Nodes) after weft_bench_nodes:stop(Nodes) end
+        try Function(Place, Nodes) after weft_bench_nodes:stop(Nodes) end
     after
         weft_bench_place:stop(Place)
     end.

@@ -5,10 +5,11 @@
 %%
 %% Three nodes or processes of each store run alone, one store after the other, and that in turns
 %% (`--repetitions'). Clients are processes: those of weft, Mnesia and Khepri run on the first of
-%% the nodes that have the data, as programs use these; those of Redis and etcd talk with them over
-%% sockets. Values have 1 KB, keys are drawn from a thousand that are there. A store whose program
-%% or library is not installed is left out, with a word. Writes DIR/stores.csv, a row as soon as it
-%% is measured. What fails is told, and the others are measured all the same.
+%% the nodes that have the data, as programs use these; those of Redis and etcd run on a node of
+%% their own, and talk with them over sockets. All are in the same kind of place
+%% (`weft_bench_place'). Values have 1 KB, keys are drawn from a thousand that are there. A store
+%% whose program or library is not installed is left out, with a word. Writes DIR/stores.csv, a row
+%% as soon as it is measured. What fails is told, and the others are measured all the same.
 -module(weft_stores).
 
 -export([command/0]).
@@ -117,14 +118,15 @@ tried(What, Measure) ->
 loads(#{clients := Counts}) ->
     [{Operation, Count} || Count <- Counts, Operation <- [put, get]].
 
-of_program(Store, Own, _Dir, Rows) ->
-    Running = weft_stores_program:start(Store, ?COPIES, Own),
-    try
-        Work = fun(Load) -> weft_stores_clients:run(weft_stores_program, Running, Load) end,
-        _ = Work(fill()),
-        Rows(Work)
-    after weft_stores_program:stop(Running)
-    end.
+of_program(Store, Own, Dir, Rows) ->
+    weft_bench_cluster:in_place(
+      stock_mesh, {cluster, weft_bench_cluster:shape(1, [])}, Dir,
+      fun(Place, Nodes) ->
+          {Running, Programs} = weft_stores_program:start(Store, ?COPIES, Own, {Place, Nodes}),
+          try of_clients(weft_stores_program, Running, Nodes, Rows)
+          after weft_stores_program:stop(Programs)
+          end
+      end).
 
 of_nodes(Store, Own, Dir, Rows) ->
     Variant = case lists:prefix("weft", atom_to_list(Store)) of
@@ -139,13 +141,17 @@ of_nodes(Store, Own, Dir, Rows) ->
       Variant, weft_bench_cluster:shape(?COPIES, []), Dir,
       fun(Nodes) ->
           ok = Module:start(Store, Own, Nodes),
-          Work = fun(Load) ->
-                     weft_bench_nodes:call(Nodes, {n, 1}, weft_stores_clients, run,
-                                           {[Module, Store, Load], answer_ms(Load)})
-                 end,
-          _ = Work(fill()),
-          Rows(Work)
+          of_clients(Module, Store, Nodes, Rows)
       end).
+
+%% They run on the first node.
+of_clients(Module, Store, Nodes, Rows) ->
+    Work = fun(Load) ->
+               weft_bench_nodes:call(Nodes, {n, 1}, weft_stores_clients, run,
+                                     {[Module, Store, Load], answer_ms(Load)})
+           end,
+    _ = Work(fill()),
+    Rows(Work).
 
 %% @private How long a load may take, with all that it takes to end.
 -spec answer_ms(weft_stores_clients:load()) -> pos_integer().

@@ -1,15 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The stores that are programs of their own, and their clients over sockets: Redis (one that
 %% is written to, and two replicas; RESP), and etcd (three members; JSON over HTTP, on connections
-%% that stay). Programs end with this node, whatever becomes of it.
+%% that stay). Programs run in a place of the benchmark, beside the node of their clients. They end
+%% with the node that starts them, whatever becomes of it.
 -module(weft_stores_program).
 -behaviour(weft_stores_clients).
 
--export([missing/1, start/3, stop/1, connect/2, ask/2]).
--export_type([running/0]).
+-export([missing/1, start/4, stop/1, connect/2, ask/2]).
+-export([free_ports/1, is_ready/2]).
+-export_type([store/0]).
 
--type running() :: #{store := atom(), ports := [inet:port_number()], programs := [port()]}.
+%% What clients have to know of one.
+-type store() :: #{store := atom(), ports := [inet:port_number()]}.
 
+-define(CALL_MS, 60000).
 -define(READY_MS, 30000).
 -define(AGAIN_MS, 100).
 -define(ANSWER_MS, 10000).
@@ -33,24 +37,31 @@ program(etcd) -> "etcd";
 program(Redis) when Redis =:= redis; Redis =:= redis_disk -> "redis-server";
 program(_OfNodes) -> none.
 
-%% @doc So many of them, that can be asked. Their files and logs are in Dir.
--spec start(atom(), Count :: pos_integer(), Dir :: file:filename()) -> running().
-start(Store, Count, Dir) ->
-    Ports = free_ports(2 * Count),
-    {Clients, Peers} = lists:split(Count, Ports),
+%% @doc So many of them, that can be asked by the first one of some nodes, in the place in which it
+%% is. Their files and logs are in Dir.
+-spec start(atom(), Count :: pos_integer(), Dir :: file:filename(),
+            {weft_bench_place:place(), weft_bench_nodes:nodes()}) ->
+          {store(), Programs :: [port()]}.
+start(Store, Count, Dir, {Place, Nodes}) ->
+    {Clients, Peers} = lists:split(Count, call(Nodes, free_ports, [2 * Count])),
     Programs = [begin
                     Own = filename:join(Dir, integer_to_list(Number)),
                     ok = filelib:ensure_path(Own),
-                    run([os:find_executable(program(Store))
-                         | arguments(Store, Number, Own, Clients, Peers)], Own ++ ".log")
+                    Command = [os:find_executable(program(Store))
+                               | arguments(Store, Number, Own, Clients, Peers)],
+                    run(weft_bench_place:command(Place, near, Command), Own ++ ".log")
                 end || Number <- lists:seq(1, Count)],
-    Running = #{store => Store, ports => Clients, programs => Programs},
-    try ready(Running, Count, erlang:monotonic_time(millisecond) + ?READY_MS)
+    Running = #{store => Store, ports => Clients},
+    try ready(Running, Count, Nodes, erlang:monotonic_time(millisecond) + ?READY_MS) of
+        ok -> {Running, Programs}
     catch
         Class:Reason:Stack ->
-            ok = stop(Running),
+            ok = stop(Programs),
             erlang:raise(Class, Reason, Stack)
     end.
+
+call(Nodes, Function, Arguments) ->
+    weft_bench_nodes:call(Nodes, {n, 1}, ?MODULE, Function, {Arguments, ?CALL_MS}).
 
 arguments(etcd, Number, Dir, Clients, Peers) ->
     Url = fun(Port) -> "http://127.0.0.1:" ++ integer_to_list(Port) end,
@@ -72,33 +83,38 @@ arguments(Redis, Number, Dir, [First | _] = Clients, _Peers) ->
            end
         ++ lists:append([["--replicaof", "127.0.0.1", integer_to_list(First)] || Number > 1]).
 
-run(Command, Log) ->
+run({Program, Arguments}, Log) ->
     open_port({spawn_executable, "/bin/sh"},
-              [{args, ["-c", ?SCRIPT, "sh", Log | Command]}, exit_status]).
+              [{args, ["-c", ?SCRIPT, "sh", Log, Program | Arguments]}, exit_status]).
 
+%% @private
+-spec free_ports(Count :: pos_integer()) -> [inet:port_number()].
 free_ports(Count) ->
     Sockets = [element(2, gen_tcp:listen(0, [{ip, ?HOST}])) || _ <- lists:seq(1, Count)],
     Ports = [element(2, inet:port(Socket)) || Socket <- Sockets],
     [ok = gen_tcp:close(Socket) || Socket <- Sockets],
     Ports.
 
-%% All copies are there.
-ready(#{store := Store} = Running, Count, DeadlineMs) ->
-    IsReady = try is_ready(Store, Count, Running)
-              catch error:_NotYet -> false
-              end,
-    case IsReady of
-        true -> Running;
+ready(#{store := Store} = Running, Count, Nodes, DeadlineMs) ->
+    case call(Nodes, is_ready, [Running, Count]) of
+        true -> ok;
         false ->
             erlang:monotonic_time(millisecond) < DeadlineMs orelse error({not_ready, Store}),
-            receive after ?AGAIN_MS -> ready(Running, Count, DeadlineMs) end
+            receive after ?AGAIN_MS -> ready(Running, Count, Nodes, DeadlineMs) end
     end.
 
-is_ready(etcd, Count, Running) ->
+%% @private Are all copies there?
+-spec is_ready(store(), Count :: pos_integer()) -> boolean().
+is_ready(#{store := Store} = Running, Count) ->
+    try has_all(Store, Count, Running)
+    catch error:_NotYet -> false
+    end.
+
+has_all(etcd, Count, Running) ->
     lists:all(fun(Number) ->
                   ok =:= ask({put, <<"ready">>, <<"1">>}, connect(Running, Number))
               end, lists:seq(1, Count));
-is_ready(_Redis, Count, Running) ->
+has_all(_Redis, Count, Running) ->
     {_, Socket, _} = connect(Running, 1),
     ok = gen_tcp:send(Socket, [command(["SET", "ready", "1"]),
                                command(["WAIT", integer_to_list(Count - 1), "1000"])]),
@@ -107,8 +123,8 @@ is_ready(_Redis, Count, Running) ->
     true.
 
 %% @doc Ends them, and waits for that.
--spec stop(running()) -> ok.
-stop(#{programs := Programs}) ->
+-spec stop(Programs :: [port()]) -> ok.
+stop(Programs) ->
     OsPids = [Pid || Port <- Programs, {os_pid, Pid} <- [erlang:port_info(Port, os_pid)]],
     [catch_closed(Port) || Port <- Programs],
     DeadlineMs = erlang:monotonic_time(millisecond) + ?STOP_MS,
