@@ -24,9 +24,16 @@ cells(full) ->
 
 kinds() -> [vnode_echo, vnode_quorum].
 
-cell(Kind, Link, Workers) ->
-    #{suite => store, workload => Kind, size_bytes => ?MB, pairs => Workers, streams => 0,
-      link => Link, on_demand => true, layout => trio, variants => ?VARIANTS, cost_ms => 4500,
+%% Partitions keep what was put there: a store has new nodes, which have to form a ring.
+cell(vnode_quorum, Link, Workers) ->
+    #{cost_ms := CostMs} = Cell = cell(Link, Workers),
+    Cell#{workload => vnode_quorum, fresh => true, cost_ms := CostMs + 4000};
+cell(vnode_echo, Link, Workers) ->
+    (cell(Link, Workers))#{workload => vnode_echo}.
+
+cell(Link, Workers) ->
+    #{suite => store, size_bytes => ?MB, pairs => Workers, streams => 0, link => Link,
+      on_demand => true, layout => trio, variants => ?VARIANTS, cost_ms => 4500,
       with => #{duration_ms => ?DURATION_MS}}.
 
 %% @private
