@@ -11,7 +11,7 @@
 %% its variant, and the next one gets new nodes.
 -module(weft_bench_runner).
 
--export([run/1, expected_ms/2]).
+-export([run/1, expected_ms/2, why_not/3]).
 -export_type([plan/0]).
 
 -type plan() :: #{run := string(), dir := file:filename(), build_dir := file:filename(),
@@ -71,7 +71,11 @@ share(Quota, #{layout := {_Kind, #{nodes := Count}}}) when Quota =/= none ->
 share(_Quota, _Cell) ->
     ok.
 
-why_not(#{link := #{label := Label}}, _Variant, {error, Text}) when Label =/= loopback ->
+%% @private Can a cell be measured, if links can be emulated or not? Hosts have links of their own.
+-spec why_not(weft_bench_workload:cell(), weft_bench_variant:variant(),
+              Emulation :: ok | {error, string()}) -> ok | {error, string()}.
+why_not(#{link := #{label := Label} = Link}, _Variant, {error, Text})
+  when Label =/= loopback, not is_map_key(hosts, Link) ->
     {error, Text};
 why_not(_Cell, Variant, _Emulation) ->
     weft_bench_variant:available(Variant).
