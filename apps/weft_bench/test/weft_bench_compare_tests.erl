@@ -170,6 +170,30 @@ an_outage_is_worse_than_none_test_() ->
     [?_assertEqual(1, compared(fun load/2, Old, Outage, [])),
      ?_assertEqual(0, compared(fun load/2, Outage, Old, []))].
 
+%% Of what waited in several seconds for the same end, each moment counts once.
+an_outage_is_as_long_as_what_waited_for_its_end_test() ->
+    Second = {100, 0, 10, 50},
+    Outage = fun(Seconds) -> lists:duplicate(2, Second) ++ lists:duplicate(5, {0, 0, 0, 0})
+                                 ++ [{400, 0, 10, 6000000} | Seconds]
+             end,
+    ?assertEqual(0, round(stalled_s([Second, Second]))),
+    ?assertEqual(6, round(stalled_s(Outage([Second])))),
+    ?assertEqual(7, round(stalled_s(Outage([{400, 0, 10, 3000000}])))),
+    ?assertEqual(8, round(stalled_s(Outage([Second, {400, 0, 10, 2000000}])))).
+
+stalled_s(Seconds) ->
+    Dir = filename:join(filename:basedir(user_cache, "weft_bench_compare_tests"), "stalled"),
+    try
+        ok = load(Dir, Seconds),
+        {ok, Results, _Environment} = weft_load_results:read(Dir),
+        [Cell] = weft_report_results:cells(Results),
+        {ok, #{median := StalledS}} =
+            weft_report_results:measured(Cell, <<"load">>, <<"stalled_s">>, Results),
+        StalledS
+    after
+        file:del_dir_r(Dir)
+    end.
+
 figures_are_compared_one_by_one_test_() ->
     Fast = [{#{}, weft_1, messages_per_s, ?OLD}],
     Slow = [{#{}, weft_1, messages_per_s, [80, 81, 82]}],

@@ -113,7 +113,7 @@ metrics() ->
      {names, "", none, "names that were registered"},
      {events_per_s, "1/s", more, "events of a simulation handled per second, by all actors"},
      {failed_operations, "", less, "operations that failed"},
-     {stalled_s, "s", less, "seconds in which something took at least a second since it was due"},
+     {stalled_s, "s", less, "time in which something waited that took a second or more since due"},
      {repeated_operations, "", none, "times that one was sent to another node after an error"}]
         ++ traffic_metrics()
         ++ [{list_to_atom(Operation ++ What), "us", less, Text ++ " of this operation"}

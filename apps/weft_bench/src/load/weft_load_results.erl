@@ -2,7 +2,7 @@
 %% @doc What a load or DE-Bench has left, as results of the benchmark, so that two such runs can be
 %% compared like others. Each operation is a cell, and each second of the run a repetition: an
 %% interval tells by how much seconds differ. Failed operations are those of the whole run, and so
-%% are the seconds that stalled: an outage shorter than half of the run moves no median of seconds.
+%% is the time that stalled: an outage shorter than half of the run moves no median of seconds.
 -module(weft_load_results).
 
 -export([read/1]).
@@ -49,9 +49,18 @@ measured(Seconds) ->
                                   end, 0, Seconds),
     Numbered = lists:enumerate([Window || [Length | _] = Window <- Windows, Length > ?SHORT_S]),
     [{1, failed_operations, lists:sum([Failed || [_, _, _, Failed | _] <- Windows])},
-     %% The longest response time is the last column.
-     {1, stalled_s, length([x || Window <- Windows, lists:last(Window) >= ?STALL_US])}
+     {1, stalled_s, stalled_s(Seconds)}
      | [Value || {Number, Window} <- Numbered, Value <- window(Number, Window)]].
+
+%% An outage in which nothing is done is seen when it is over, in the longest response time of that
+%% second, which is the last column. Several of them may be about the same time.
+stalled_s(Seconds) ->
+    Stalls = [{Second - lists:last(Fields) / 1.0e6, Second}
+              || [Second | Fields] <- Seconds, lists:last(Fields) >= ?STALL_US],
+    {StalledS, _} = lists:foldl(fun({From, To}, {Sum, Until}) ->
+                                        {Sum + max(0, To - max(From, Until)), max(To, Until)}
+                                end, {0, 0}, lists:sort(Stalls)),
+    StalledS.
 
 %% As in series.csv, after the length of the second and the operation.
 window(Number, [Length, Count, _Units, _Failed, _Mean, P50, _P95, P99, _P999, _Max, _R50, R99 | _])
