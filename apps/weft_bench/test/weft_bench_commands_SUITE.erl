@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What ends measurements before their time: a disk that is full, or with FULL=1 becomes full,
-%% nodes that do not start, an interrupt. The command says so, and ends with 2, or 130 after an
-%% interrupt. Each row that was measured before can be read.
+%% nodes that do not start, a crash, an interrupt. The command says so, and ends with 2, 3 after a
+%% crash, or 130 after an interrupt. Each row that was measured before can be read.
 -module(weft_bench_commands_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -9,8 +9,8 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([full_from_the_start/1, full_while_it_measures/1, cut_while_it_measures/1,
-         nodes_that_do_not_start/1, load_interrupted/1, cells_interrupted/1, loads_end_anyway/1,
-         script_killed/1]).
+         nodes_that_do_not_start/1, crashed/1, load_interrupted/1, cells_interrupted/1,
+         loads_end_anyway/1, script_killed/1]).
 
 %% So many blocks of 512 bytes a file of results may have: room for some rows.
 -define(BLOCKS_MAX, 1).
@@ -19,7 +19,7 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [full_from_the_start, cut_while_it_measures, nodes_that_do_not_start, load_interrupted,
+    [full_from_the_start, cut_while_it_measures, nodes_that_do_not_start, crashed, load_interrupted,
      cells_interrupted, loads_end_anyway, script_killed]
         ++ [full_while_it_measures || os:getenv("FULL") =/= false].
 
@@ -87,6 +87,11 @@ nodes_that_do_not_start(Config) ->
                                      "above and in .*logs; ")),
          ?assertEqual([], rows(Dir, Command ++ ".csv"))
      end || [Command | More] <- usual([["names"], ["locks"], ["groups", "--groups", "3"]])].
+
+%% Which is no wrong use, nor a full disk.
+crashed(_Config) ->
+    {3, Output} = run([], "halt(weft_bench_interrupt:run(fun() -> error(on_purpose) end)), ", []),
+    ?assertMatch({match, _}, re:run(Output, "the command has crashed: \\{on_purpose")).
 
 %% As with Ctrl-C, by the script: the load ends, and its files are those of a shorter one. That some
 %% operations failed does not change the status.

@@ -14,11 +14,14 @@
 -export([command/1, init/1, handle_event/2, handle_call/2]).
 
 -define(INTERRUPTED, 130).
+%% 2 is for arguments that are wrong, and for results that can not be written.
+-define(CRASHED, 3).
 -define(AGAIN_MS, 10000).
 
 -type status() :: non_neg_integer().
 
-%% @doc The exit status of a command. Once in an emulator, from which on SIGTERM is for the command.
+%% @doc The exit status of a command: its own, 130 if it is interrupted, 3 if it crashes. Once in an
+%% emulator, from which on SIGTERM is for the command.
 -spec run(fun(() -> status())) -> status().
 run(Command) ->
     true = register(?MODULE, self()),
@@ -74,7 +77,7 @@ wait({_, Monitor} = Command, Told) ->
             Status;
         {'DOWN', Monitor, process, _, Reason} ->
             say("the command has crashed: ~0tp", [Reason]),
-            2
+            ?CRASHED
     end.
 
 interrupted(Command, #{gently := Pid} = Told) ->

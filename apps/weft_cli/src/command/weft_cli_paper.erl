@@ -69,11 +69,12 @@ measured(Lib, List, Options) ->
                fun(Text) -> io:put_chars(Device, Text) end) of
         {0, _} -> {ok, #{page => unicode:characters_to_binary(Page)}, ""};
         {1, _} -> {failed, ["not all figures were measured; those that were are in ", Page]};
-        {2, _} -> {usage, "weft paper without a word tells which figures there are"};
+        {2, _} -> {usage, "why is said above. Without a word weft paper tells which figures there "
+                   "are."};
         {Status, _} -> {failed, [ended(Status), "; what was measured before is in ", Dir]}
     end.
 
-%% Interrupted, for example, or killed as memory was short.
+%% Crashed or interrupted, for example, or killed as memory was short.
 ended(Status) -> io_lib:format("weft_papers ended with status ~b", [Status]).
 
 %% What it says is shown as it comes.
