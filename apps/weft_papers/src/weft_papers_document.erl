@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Figures of papers for documents: `bin/bench figures DIR' reads the results that were
-%% measured (DIR/ID/results.csv for the figure ID), and writes DIR/ID.svg with the charts of each
-%% figure, and DIR/README.md with what is claimed and what was found. docs/benchmarks/paper is made
-%% so.
+%% measured (DIR/ID/results.csv for the figure ID, or that of another one with the same cells), and
+%% writes DIR/ID.svg with the charts of each figure, and DIR/README.md with what is claimed and what
+%% was found. docs/benchmarks/paper is made so.
 -module(weft_papers_document).
 
 -export([command/0, main/1]).
@@ -21,10 +21,11 @@ command() ->
       handler => fun(#{dir := Dir}) -> made(Dir) end}.
 
 made(Dir) ->
-    case [Read || Figure <- weft_papers_figures:figures(), Read <- read(Figure, Dir)] of
+    case [{Figure, Recorded} || Figure <- weft_papers_figures:figures(),
+                                Recorded <- weft_papers_figures:recorded(Figure, Dir)] of
         [] -> failed(["no results of figures in ", Dir]);
         Figures ->
-            case [Why || {_, {error, Why}, _} <- Figures] of
+            case [Why || {_, {_, {error, Why}, _}} <- Figures] of
                 [] -> written(Figures, Dir);
                 [Why | _] -> failed(Why)
             end
@@ -34,15 +35,10 @@ failed(Why) ->
     io:format(standard_error, "~ts~n", [Why]),
     2.
 
-read(#{id := Id} = Figure, Dir) ->
-    Run = filename:join(Dir, Id),
-    [{Figure, weft_report_record:read(Run), weft_papers_figures:measured(Run)}
-     || filelib:is_regular(weft_report_record:results_file(Run))].
-
 written(Figures, Dir) ->
     [ok = weft_report_file:write(filename:join(Dir, Id ++ ".svg"),
                                  weft_report_picture:svg(Where, Charts))
-     || {#{id := Id, where := Where} = Figure, Outcome, _} <- Figures,
+     || {#{id := Id, where := Where} = Figure, {_Run, Outcome, _}} <- Figures,
         [_ | _] = Charts <- [weft_papers_figures:charts(Figure, Outcome)]],
     File = filename:join(Dir, "README.md"),
     ok = weft_report_file:write(File, unicode:characters_to_binary(document(Figures))),
@@ -59,8 +55,8 @@ document(Figures) ->
      "`bin/bench report DIR/FIGURE` makes a page with all of them.\n",
      [section(One) || One <- Figures]].
 
-section({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure, Outcome,
-         Measured}) ->
+section({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure,
+         {Run, Outcome, Measured}}) ->
     ["\n## ", Id, "\n", escaped(Where), ": `bin/bench paper ", Id, "`.\n\n| | |\n|---|---|\n",
      row("claimed", Claim),
      case weft_papers_figures:findings(Figure, Outcome) of
@@ -72,7 +68,7 @@ section({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Fi
      row("not shown here", NotShown), "\n",
      [["![", escaped(Where), "](", Id, ".svg)\n\n"]
       || weft_papers_figures:charts(Figure, Outcome) =/= []],
-     "[results.csv](", Id, "/results.csv), [environment.csv](", Id, "/environment.csv)\n"].
+     "[results.csv](", Run, "/results.csv), [environment.csv](", Run, "/environment.csv)\n"].
 
 row(Head, Text) -> ["| ", Head, " | ", escaped(Text), " |\n"].
 

@@ -13,7 +13,8 @@
 %% are measured all the same.
 -module(weft_papers_figures).
 
--export([command/0, main/1, figures/0, page/1, charts/2, findings/2, sharing/1, measured/1]).
+-export([command/0, main/1, figures/0, recorded/2, page/1, charts/2, findings/2, sharing/1,
+         measured/1]).
 -export([arguments/2]).
 -export_type([figure/0, finding/0, outcome/0]).
 
@@ -123,9 +124,20 @@ told(Measured, Dir) ->
 
 %% Those of which there is something.
 so_far(Figures, Dir) ->
-    told([{Figure, Id, weft_report_record:read(Run), measured(Run)}
-          || #{id := Id} = Figure <- Figures, Run <- [filename:join(Dir, Id)],
-             filelib:is_regular(weft_report_record:results_file(Run))], Dir).
+    told([{Figure, Run, Outcome, Measured}
+          || Figure <- Figures, {Run, Outcome, Measured} <- recorded(Figure, Dir)], Dir).
+
+%% @doc What is recorded below a directory of runs for a figure, if something is: the name of its
+%% run, which may be that of another figure with the same cells.
+-spec recorded(figure(), Dir :: file:filename()) ->
+          [{Run :: string(), outcome(), Measured :: [unicode:chardata()]}].
+recorded(#{id := Id, cells := Cells}, Dir) ->
+    Others = [Other || #{id := Other, cells := Of} <- figures(), Of =:= Cells, Other =/= Id],
+    Runs = [{Run, filename:join(Dir, Run)} || Run <- [Id | Others]],
+    [{Run, weft_report_record:read(Path), measured(Path)}
+     || {Run, Path} <- lists:sublist([One || {_, Path} = One <- Runs,
+                                             filelib:is_regular(
+                                               weft_report_record:results_file(Path))], 1)].
 
 %% @doc The page of figures: for each the directory of its run, what is recorded there, and when and
 %% where that was measured.

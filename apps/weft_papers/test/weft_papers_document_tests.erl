@@ -28,6 +28,25 @@ each_figure_is_documented_test() ->
                   {Id, string:find(Page, ["\n## ", Id, "\n"]) =:= nomatch})
      || #{id := Id} <- weft_papers_figures:figures()].
 
+%% They are measured once, in the directory of the first one.
+figures_with_the_same_cells_share_a_run_test_() ->
+    {timeout, 60, fun() ->
+        Dir = filename:join("/tmp", "weft_papers_document_" ++ os:getpid() ++ "_shared"),
+        try
+            [ok, ok] = [begin
+                            To = filename:join([Dir, "aco_7", Csv]),
+                            ok = filelib:ensure_dir(To),
+                            element(1, file:copy(filename:join([?DOCUMENTED, "aco_7", Csv]), To))
+                        end || Csv <- ["results.csv", "environment.csv"]],
+            ?assertEqual(0, weft_papers_document:main([Dir])),
+            ?assertEqual(["README.md", "aco_7.svg", "aco_8.svg"],
+                         filelib:wildcard("*.{md,svg}", Dir)),
+            Page = content(Dir, "README.md"),
+            ?assertEqual(2, length(binary:matches(Page, <<"[results.csv](aco_7/results.csv)">>)))
+        after file:del_dir_r(Dir)
+        end
+    end}.
+
 without_results_it_says_so_test() ->
     ?assertEqual(2, weft_papers_document:main(["/no/such/figures"])),
     ?assertEqual(2, weft_papers_document:main([])).
