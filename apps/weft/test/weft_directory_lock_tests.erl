@@ -85,15 +85,58 @@ a_holder_that_has_lost_the_directory_ends_test() ->
                      One ! beat,
                      ok = looked(One),
                      ?assertEqual({ok, Text}, file:read_file(filename:join(Dir, "mine.lock"))),
-                     ok = file:delete(filename:join(Dir, "mine.lock")),
-                     One ! beat,
-                     ok = looked(One),
-                     ?assertEqual({ok, Text}, file:read_file(filename:join(Dir, "mine.lock"))),
                      ok = file:write_file(filename:join(Dir, "mine.lock"), "another one's"),
                      One ! beat,
                      receive {'EXIT', One, {directory_in_use, _}} -> ok after 5000 -> error(on) end,
                      ?assertEqual({ok, <<"another one's">>},
                                   file:read_file(filename:join(Dir, "mine.lock")))
+                 end).
+
+%% Another one may have had it, and have written there, and has left.
+a_holder_whose_file_is_gone_ends_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, One} = weft_directory_lock:start_link(Dir, mine),
+                     File = filename:join(Dir, "mine.lock"),
+                     ok = file:delete(File),
+                     One ! beat,
+                     receive {'EXIT', One, {directory_lost, File}} -> ok
+                     after 5000 -> error(on)
+                     end,
+                     ?assertNot(weft_directory_lock:is_held(Dir, mine)),
+                     ?assertEqual({ok, []}, file:list_dir(Dir))
+                 end).
+
+%% There is something in place of its file that can not be read.
+a_holder_that_can_not_look_holds_no_more_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, One} = weft_directory_lock:start_link(Dir, mine),
+                     ok = atomics:sub(persistent_term:get({weft_directory_lock, Dir, mine}), 1,
+                                      10000),
+                     File = filename:join(Dir, "mine.lock"),
+                     ok = file:rename(File, File ++ ".aside"),
+                     ok = file:make_dir(File),
+                     One ! beat,
+                     ok = looked(One),
+                     ?assertNot(weft_directory_lock:is_held(Dir, mine)),
+                     ok = file:del_dir(File),
+                     ok = file:rename(File ++ ".aside", File),
+                     One ! beat,
+                     ok = looked(One),
+                     ?assert(weft_directory_lock:is_held(Dir, mine)),
+                     ok = gen_server:stop(One)
+                 end).
+
+%% The monotonic clock stood still with it.
+a_suspended_host_has_to_look_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, One} = weft_directory_lock:start_link(Dir, mine),
+                     ?assert(weft_directory_lock:is_held(Dir, mine)),
+                     ok = weft_suspension:stood_still(10000),
+                     ?assertNot(weft_directory_lock:is_held(Dir, mine)),
+                     One ! beat,
+                     ok = looked(One),
+                     ?assert(weft_directory_lock:is_held(Dir, mine)),
+                     ok = gen_server:stop(One)
                  end).
 
 %% Who writes there is told that it has to be looked at again, and that it is another one's.

@@ -204,8 +204,8 @@ a_directory_of_another_node_is_refused_test() ->
           process_flag(trap_exit, true),
           {ok, Lock} = weft_directory_lock:start_link(Dir, weft_crdt),
           {ok, Config} = weft_crdt_app:config([{dir, Dir}]),
-          ?assertMatch({error, {shutdown, {failed_to_start_child, lock,
-                                           {directory_in_use, #{node := _}}}}},
+          ?assertMatch({error, {shutdown, {failed_to_start_child, behind, {shutdown,
+                         {failed_to_start_child, lock, {directory_in_use, #{node := _}}}}}}},
                        weft_crdt_sup:start_link(Config)),
           ok = gen_server:stop(Lock)
       end).
@@ -266,12 +266,13 @@ a_file_is_not_rewritten_where_another_node_may_write_test() ->
           ok = gen_server:stop(Lock)
       end).
 
-%% However the directory is written: it is the same to the lock and to the log.
+%% However the directory is written: it is the same to the lock and to the log. These end with it.
 the_log_asks_for_its_lock_test() ->
     {ok, Config} = weft_crdt_app:config([{dir, "there//is/"}]),
-    {ok, {_, [#{id := lock, start := {_, _, [Locked, Purpose]}},
-              #{id := weft_crdt_log, start := {_, _, [Dir, _]}} | _]}} = weft_crdt_sup:init(Config),
-    true = ets:delete(weft_crdt_declared),
+    {ok, {#{strategy := rest_for_one},
+          [#{id := lock, start := {_, _, [Locked, Purpose]}},
+           #{id := weft_crdt_log, start := {_, _, [Dir, _]}}, #{id := weft_crdt}]}} =
+        weft_crdt_sup:init({behind, Config}),
     ?assertEqual({filename:dirname(file(Dir)), weft_crdt}, {Locked, Purpose}).
 
 locked(Fun) ->

@@ -419,6 +419,24 @@ a_directory_is_of_one_node_test_() ->
                 end)
      end}.
 
+%% Another node may have had the directory, and have promised something there, without a trace here.
+what_ends_its_lock_starts_the_replica_again_test_() ->
+    {setup, fun bucket/0, fun clean/1,
+     fun({_Dir, Options}) ->
+         {timeout, 30,
+          fun() ->
+              {ok, Sup} = weft_kv_strong_sup:start_link(#{box => Options}),
+              Replica = whereis(weft_kv_strong_bucket:name(box, 0)),
+              [Lock] = [Pid || {{lock, _}, Pid, _, _} <- supervisor:which_children(Sup)],
+              exit(Lock, kill),
+              weft_test_nodes:until(fun() ->
+                                        Now = whereis(weft_kv_strong_bucket:name(box, 0)),
+                                        is_pid(Now) andalso Now =/= Replica
+                                    end),
+              ended(Sup)
+          end}
+     end}.
+
 %% A long life does not make a long file.
 the_file_is_written_anew_test_() ->
     {setup, fun bucket/0, fun clean/1,

@@ -7,8 +7,14 @@
 %% runs. Where that can not be seen (another host, another container, a system without `/proc'), the
 %% holder is taken for alive if it has written the file lately, by the clock of the file system; it
 %% does so every 5 s. A holder whose file is another one's, because it stood still for long, ends.
+%% So does one whose file is gone: another one may have had the directory meanwhile. What was read
+%% there before may be outdated then, so whatever uses the directory has to end with its lock, and
+%% to read again behind the next one (`rest_for_one').
+%%
 %% Until it has looked, the directory may be another one's already: who writes there asks before it
-%% writes, and before it tells anybody that it has written (`is_held/2').
+%% writes, and before it tells anybody that it has written (`is_held/2'). Time for which the host
+%% was suspended counts (`weft_suspension'). A system clock that is set forward looks the same, and
+%% is over with the next look.
 %%
 %% Not here: which of two nodes is the right one. The second one does not start.
 -module(weft_directory_lock).
@@ -43,10 +49,8 @@ start_link(Dir, Purpose) ->
 is_held(Dir, Purpose) ->
     case persistent_term:get({?MODULE, Dir, Purpose}, none) of
         none -> true;
-        Seen -> now_ms() - atomics:get(Seen, 1) < ?HELD_MS
+        Seen -> weft_suspension:now_ms() - atomics:get(Seen, 1) < ?HELD_MS
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 %% One for each directory, for ever: to replace it would cost a scan of all processes.
 seen(Dir, Purpose) ->
@@ -62,10 +66,11 @@ seen(Dir, Purpose) ->
 %% @private
 init({Dir, Purpose}) ->
     process_flag(trap_exit, true),
+    ok = weft_suspension:new(),
     Lock = #lock{file = filename:join(Dir, atom_to_list(Purpose) ++ ".lock"), text = text()},
     case filelib:ensure_dir(Lock#lock.file) of
         ok ->
-            BeforeMs = now_ms(),
+            BeforeMs = weft_suspension:now_ms(),
             case taken(Lock) of
                 ok ->
                     Seen = seen(Dir, Purpose),
@@ -91,16 +96,18 @@ handle_cast(Request, Lock) ->
 
 %% @private
 handle_info(beat, #lock{file = File, text = Text, seen = Seen} = Lock) ->
-    BeforeMs = now_ms(),
+    BeforeMs = weft_suspension:now_ms(),
     case file:read_file(File) of
         {ok, Text} ->
-            ok = touched(File, Text),
-            ok = atomics:put(Seen, 1, BeforeMs),
+            %% If others can not see that it was here, it does not count.
+            _ = touched(File, Text) =:= ok andalso atomics:put(Seen, 1, BeforeMs),
             {noreply, later(Lock)};
         {ok, Other} ->
             {stop, in_use(File, Other), Lock};
+        {error, enoent} ->
+            {stop, {directory_lost, File}, Lock};
+        %% It can not be told. Soon nobody writes any more, until it can.
         {error, _} ->
-            _ = linked(Lock) =:= ok andalso atomics:put(Seen, 1, BeforeMs),
             {noreply, later(Lock)}
     end;
 handle_info(Message, Lock) ->
@@ -179,15 +186,14 @@ exclusive(File, Text) ->
 aside(#lock{file = File}) ->
     lists:concat([File, ".", os:getpid(), ".", erlang:unique_integer([positive])]).
 
-%% Without making it shorter first: who reads it finds all of it. If there is an error, the next
-%% time will do.
+%% Without making it shorter first: who reads it finds all of it.
 touched(File, Text) ->
     case file:open(File, [raw, read, write]) of
         {ok, Device} ->
-            _ = file:pwrite(Device, 0, Text),
+            Written = file:pwrite(Device, 0, Text),
             _ = file:close(Device),
-            ok;
-        {error, _} -> ok
+            Written;
+        {error, Reason} -> {error, Reason}
     end.
 
 %% By the clock of the file system, which may be another host's. What can not be told is fresh.
