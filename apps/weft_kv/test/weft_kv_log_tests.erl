@@ -157,12 +157,28 @@ what_may_be_another_nodes_is_not_written_test() ->
                      {error, {directory_not_held, _}, Log3} = weft_kv_log:commit(Log2),
                      {error, {directory_not_held, _}, Log3} = weft_kv_log:rewrite([], Log3),
                      {error, {directory_not_held, _}} = weft_kv_log:delete(Log3),
-                     ?assertEqual(entries(1), found(Dir)),
+                     ?assertEqual({error, {directory_not_held, weft_kv_log:file(Log3)}},
+                                  weft_kv_log:open(Dir, 7, tests)),
                      Lock ! beat,
                      _ = sys:get_state(Lock),
+                     ?assertEqual(entries(1), found(Dir)),
                      {ok, Log4} = weft_kv_log:commit(Log3),
                      ok = weft_kv_log:close(Log4),
                      ?assertEqual(entries(2), found(Dir)),
+                     ok = gen_server:stop(Lock)
+                 end).
+
+%% Its end may be what another node is writing.
+what_may_be_another_nodes_is_not_cut_off_test() ->
+    in_directory(fun(Dir) ->
+                     File = filename:join(Dir, "7.log"),
+                     ok = file:write_file(File, "weft_kv 1\nhalf"),
+                     {ok, Lock} = weft_directory_lock:start_link(Dir, tests),
+                     ok = atomics:sub(persistent_term:get({weft_directory_lock, Dir, tests}), 1,
+                                      10000),
+                     ?assertEqual({error, {directory_not_held, File}},
+                                  weft_kv_log:open(Dir, 7, tests)),
+                     ?assertEqual({ok, <<"weft_kv 1\nhalf">>}, file:read_file(File)),
                      ok = gen_server:stop(Lock)
                  end).
 

@@ -48,6 +48,23 @@ stood_still(Replica, Configuration) ->
         persistent_term:erase({weft_directory_lock, Dir, weft_kv_strong})
     end.
 
+%% It was started, and stood still before it had opened its file.
+what_may_be_another_nodes_is_opened_later_test_() ->
+    {timeout, 30, fun later/0}.
+
+later() ->
+    Dir = weft_kv_strong_bucket:dir(box, ?OPTIONS#{dir => directory()}),
+    {ok, Lock} = weft_directory_lock:start_link(Dir, weft_kv_strong),
+    ok = atomics:sub(persistent_term:get({weft_directory_lock, Dir, weft_kv_strong}), 1, 10000),
+    _ = erlang:send_after(300, Lock, beat),
+    try with_replica(fun(Replica, Configuration) ->
+                         ?assertNotMatch({error, _}, vote(1, Replica, Configuration))
+                     end)
+    after
+        ok = gen_server:stop(Lock),
+        persistent_term:erase({weft_directory_lock, Dir, weft_kv_strong})
+    end.
+
 %% What it writes to is no log any more, so it fails with the entry in its hands.
 what_is_stored_is_in_no_report_test_() ->
     {timeout, 30, fun() -> with_replica(fun fails/2) end}.

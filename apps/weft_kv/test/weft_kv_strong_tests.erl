@@ -433,6 +433,7 @@ what_ends_its_lock_starts_the_replica_again_test_() ->
                                         Now = whereis(weft_kv_strong_bucket:name(box, 0)),
                                         is_pid(Now) andalso Now =/= Replica
                                     end),
+              ?assertEqual(voting, weft_kv_strong_acceptor:status(box, 0)),
               ended(Sup)
           end}
      end}.

@@ -60,6 +60,21 @@ a_ring_that_can_not_be_written_ends_nothing_test() ->
                 ?assertMatch({ok, #{ring := _}}, weft_ring_file:read(Dir))
             end).
 
+%% The node stood still, and the directory may be another one's by now.
+a_ring_that_may_be_another_nodes_is_not_written_test() ->
+    running(fun(Dir) ->
+                {ok, Lock} = weft_directory_lock:start_link(Dir, weft_ring),
+                ok = atomics:sub(persistent_term:get({weft_directory_lock, Dir, weft_ring}), 1,
+                                 10000),
+                ?assertEqual({error, {not_written, directory_not_held}}, weft_ring:create()),
+                ?assertEqual({ok, #{}}, weft_ring_file:read(Dir)),
+                Lock ! beat,
+                _ = sys:get_state(Lock),
+                ?assertEqual(ok, weft_ring:create()),
+                ?assertMatch({ok, #{ring := _}}, weft_ring_file:read(Dir)),
+                ok = gen_server:stop(Lock)
+            end).
+
 %% Of a version that knows more.
 a_command_that_is_not_known_ends_nothing_test() ->
     running(fun(_Dir) ->

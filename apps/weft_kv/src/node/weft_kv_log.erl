@@ -15,7 +15,7 @@
 %% disk), they wait for the next try, and whoever calls has to tell nobody that they are there. So
 %% it is if the directory may be another node's by now (`weft_directory_lock:is_held/2'): it is
 %% asked before anything is written, and once more before it counts; and also where nothing waits,
-%% as what was read may be outdated then.
+%% as what was read may be outdated then. Nor is a file opened meanwhile, as that may cut it off.
 %%
 %% Changes that are only to be `written' are in the file after a commit, and need not be synced. The
 %% end of the process takes nothing from them, a failure of the host may. They are synced with the
@@ -70,17 +70,19 @@
           {ok, log(), [entry()]} | {error, term()}.
 open(Dir, Partition, Purpose) -> open(Dir, Partition, Purpose, []).
 
-%% @doc The same; of a file that is damaged, these entries are behind what is kept of it.
+%% @doc The same; of a file that is damaged, these entries are behind what is kept of it. While the
+%% directory may be another node's the error is `{directory_not_held, File}'.
 -spec open(file:filename(), non_neg_integer(), Purpose :: atom(), IfDamaged :: [entry()]) ->
           {ok, log(), [entry()]} | {error, term()}.
 open(Dir, Partition, Purpose, IfDamaged) ->
-    case found(Dir, Partition, IfDamaged) of
+    File = filename:join(Dir, integer_to_list(Partition) ++ ".log"),
+    case weft_directory_lock:is_held(Dir, Purpose) andalso found(File, IfDamaged) of
+        false -> {error, {directory_not_held, File}};
         {ok, Log, Entries} -> {ok, Log#log{dir = Dir, purpose = Purpose}, Entries};
         {error, Reason} -> {error, Reason}
     end.
 
-found(Dir, Partition, IfDamaged) ->
-    File = filename:join(Dir, integer_to_list(Partition) ++ ".log"),
+found(File, IfDamaged) ->
     case {filelib:ensure_dir(File), file:read_file(File)} of
         {{error, Reason}, _} -> {error, {Reason, File}};
         {ok, {error, enoent}} -> created(File, []);

@@ -20,6 +20,9 @@
 %% A file is written anew when it is larger, and twice as large as after the last time.
 -define(REWRITE_BYTES, 1000000).
 -define(REJOIN_MS, 1000).
+%% The lock looks at its file every 5 s, or has ended by then, and with it all of this.
+-define(HELD_AGAIN_MS, 50).
+-define(HELD_TRIES, 200).
 
 -record(replica, {name :: atom(),
                   bucket :: atom(),
@@ -53,7 +56,7 @@ init({Bucket, Partition, Options}) ->
 
 opened(Bucket, Partition, Options) ->
     Dir = weft_kv_strong_bucket:dir(Bucket, Options),
-    case weft_kv_log:open(Dir, Partition, weft_kv_strong) of
+    case log(Dir, Partition, ?HELD_TRIES) of
         {ok, Log, Entries} ->
             Configuration = weft_kv_strong_bucket:configuration(Bucket, Options),
             begun(Entries =:= [], weft_kv_strong_acceptor_core:init(
@@ -68,6 +71,14 @@ opened(Bucket, Partition, Options) ->
                            bucket = Bucket, partition = Partition, options = Options,
                            configuration = Configuration, log = Log});
         {error, Reason} -> {stop, Reason}
+    end.
+
+%% A node that stood still has to look whether the directory is still its own.
+log(Dir, Partition, Tries) ->
+    case weft_kv_log:open(Dir, Partition, weft_kv_strong) of
+        {error, {directory_not_held, _}} when Tries > 0 ->
+            receive after ?HELD_AGAIN_MS -> log(Dir, Partition, Tries - 1) end;
+        Result -> Result
     end.
 
 %% A file of another node is refused, too: two replicas in one file would be none.

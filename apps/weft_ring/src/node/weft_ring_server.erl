@@ -7,7 +7,8 @@
 %% Then they watch each other; who is watched is a neighbour for the core.
 %%
 %% The ring is on disk before anybody hears of it. What can not be written (a full disk) has not
-%% happened: a command is answered with the reason, and what others said they say again.
+%% happened: a command is answered with the reason, and what others said they say again. So it is
+%% while the directory may be another node's (`weft_directory_lock:is_held/2').
 %%
 %% Each handoff runs in a process of its own, which calls the function of the configuration
 %% (`handoff') and succeeds when that returns `ok'. Without one, a partition has nothing that would
@@ -180,15 +181,24 @@ kept(Effects, #server{dir = Dir, kept = Kept0} = Server) ->
                                                            Key =/= mine])) of
         Kept0 -> {ok, Server};
         Kept ->
-            case weft_ring_file:write(Dir, Kept) of
-                ok -> {ok, Server#server{kept = Kept}};
+            case is_held(Dir) andalso weft_ring_file:write(Dir, Kept) of
+                false -> {error, directory_not_held};
                 {error, Reason} -> {error, Reason};
-                %% As it has not happened, the next start may not find it either.
-                {unsynced, Reason} ->
-                    _ = weft_ring_file:write(Dir, Kept0),
-                    {error, Reason}
+                Written -> written(Written, is_held(Dir), Kept, Server)
             end
     end.
+
+%% The next process goes on with what is there then.
+written(_, false, _, _) ->
+    exit(directory_not_held);
+written(ok, true, Kept, Server) ->
+    {ok, Server#server{kept = Kept}};
+%% As it has not happened, the next start may not find it either.
+written({unsynced, Reason}, true, _, #server{dir = Dir, kept = Kept0}) ->
+    _ = weft_ring_file:write(Dir, Kept0),
+    {error, Reason}.
+
+is_held(Dir) -> weft_directory_lock:is_held(Dir, weft_ring).
 
 %% Time goes on, and a handoff that is over was in vain.
 unwritten({command, none, {handoff, done, Transfer}}, _, _, Server) ->
