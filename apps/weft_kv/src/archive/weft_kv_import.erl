@@ -5,7 +5,9 @@
 %%
 %% An actor numbers what it writes in all buckets of its partition together. So an object of another
 %% bucket seems to know of writes to this one, which it has never seen, or those of this one seem to
-%% know of it. In this bucket its actors have other names, with that of the bucket it comes from.
+%% know of it. In this bucket its actors have other names, with that of the bucket it comes from. In
+%% a bucket without siblings the later value stays; a deletion that comes of another bucket is none
+%% of this one, and is left out there, as is a value whose time is over.
 %%
 %% Values of strong buckets have no history that could be merged. They are written where the key has
 %% no value; where it has another one, that stays, unless `overwrite' is given.
@@ -51,8 +53,12 @@ one(Bucket, Body, #{value_max := Max} = Options, Given, DeadlineMs) ->
             case lists:max([0 | [byte_size(Value) || Value <- weft_kv_object:values(Object)]]) of
                 Bytes when Bytes > Max -> {error, {key, Key, {too_large, Max}}};
                 _ ->
-                    Own = named(Bucket, Object, Given),
-                    again(Key, DeadlineMs, fun() -> merged(Bucket, Key, Own, Options) end)
+                    case named(Bucket, Object, Given, Options) of
+                        nothing -> nothing;
+                        Own ->
+                            again(Key, DeadlineMs,
+                                  fun() -> merged(Bucket, Key, Own, Options) end)
+                    end
             end;
         {{register, Key, Value}, strong} ->
             again(Key, DeadlineMs, fun() -> registered(Bucket, Key, Value, Given) end);
@@ -60,14 +66,23 @@ one(Bucket, Body, #{value_max := Max} = Options, Given, DeadlineMs) ->
         {_, _} -> {error, bad_record}
     end.
 
-%% A second import has to find the same names.
-named(Bucket, Object, #{from := From}) ->
+named(Bucket, Object, #{from := From}, Options) ->
     case atom_to_binary(Bucket) of
         From -> Object;
-        _ -> weft_kv_object:rename(fun(Actor) -> <<Actor/binary, "@", From/binary>> end, Object)
+        _ -> of_another(From, Object, Options)
     end;
-named(_Bucket, Object, _Given) ->
+named(_Bucket, Object, _Given, _Options) ->
     Object.
+
+%% A second import has to find the same names.
+of_another(From, Object, #{siblings := Siblings}) ->
+    Own = weft_kv_object:rename(fun(Actor) -> <<Actor/binary, "@", From/binary>> end, Object),
+    Left = weft_kv_object:living(erlang:system_time(millisecond), Own),
+    case weft_kv_object:count(Left) of
+        _ when Siblings -> Own;
+        0 -> nothing;
+        _ -> Left
+    end.
 
 again(Key, DeadlineMs, Once) ->
     case Once() of

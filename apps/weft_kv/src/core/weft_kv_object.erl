@@ -19,7 +19,7 @@
 -module(weft_kv_object).
 
 -export([new/0, put/4, last/2, merge/2, merge/3, once/3, latest/1, siblings/1, values/1, count/1,
-         rename/2, context/2, decode/2, expire/2]).
+         rename/2, context/2, decode/2, expire/2, living/2]).
 -export_type([object/0, value/0, actor/0, writer/0, context/0, of_key/0, vector/0]).
 
 -type actor() :: binary().
@@ -134,6 +134,12 @@ expire(NowMs, {Known, Values}) ->
                              Value#{value := deleted};
                         (_, Value) -> Value
                      end, Values)}.
+
+%% @doc The same without deletions, and without values whose time is over.
+-spec living(integer(), object()) -> object().
+living(NowMs, Object) ->
+    {Known, Values} = expire(NowMs, Object),
+    {Known, maps:filter(fun(_, #{value := Value}) -> Value =/= deleted end, Values)}.
 
 covers(Vector, {Actor, Number}) -> Number =< maps:get(Actor, Vector, 0).
 
