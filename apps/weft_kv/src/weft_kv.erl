@@ -244,7 +244,8 @@ import(File, Options) ->
     weft_kv_archive_file:import(File, Options, fun weft_kv_archive_file:here/3).
 
 %% @doc All buckets in a new file of a directory, which is then read again. With `keep' only so many
-%% of the latest ones stay there.
+%% stay there: this one, and the latest of those that are earlier. Others that have a later time, as
+%% after a clock that was wrong, stay as well; the report has them as `later'.
 -spec backup(file:filename(), #{keep => pos_integer()}) ->
           {ok, weft_kv_archive_file:report()} | {error, term()}.
 backup(Dir, Options) -> weft_kv_archive_file:backup(Dir, Options).

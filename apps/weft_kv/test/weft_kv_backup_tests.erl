@@ -5,27 +5,35 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(OLD, "weft_kv_20200101T000000.000Z.archive").
+-define(LAST, "weft_kv_20200102T000000.000Z.archive").
 %% They were made before the clock went back.
 -define(LATER, "weft_kv_29990101T000000.000Z.archive").
 -define(LATEST, "weft_kv_29990102T000000.000Z.archive").
 
+%% Nor those before it in place of those that are named as if they came after it.
 a_backup_does_not_delete_itself_test() ->
-    [?assertEqual({Keep, Stay}, {Keep, others_after(#{keep => Keep})})
-     || {Keep, Stay} <- [{1, []}, {2, [?LATEST]}, {3, [?LATER, ?LATEST]},
-                         {4, [?OLD, ?LATER, ?LATEST]}, {9, [?OLD, ?LATER, ?LATEST]}]],
-    ?assertEqual([?OLD, ?LATER, ?LATEST], others_after(#{})).
+    [?assertEqual({Keep, Stay ++ [?LATER, ?LATEST], [?LATER, ?LATEST]},
+                  begin
+                      {Others, #{later := Later}} = backup(#{keep => Keep}),
+                      {Keep, Others, [filename:basename(File) || File <- Later]}
+                  end)
+     || {Keep, Stay} <- [{1, []}, {2, [?LAST]}, {3, [?OLD, ?LAST]}, {9, [?OLD, ?LAST]}]],
+    {All, Report} = backup(#{}),
+    ?assertEqual({[?OLD, ?LAST, ?LATER, ?LATEST], error}, {All, maps:find(later, Report)}).
 
-%% Those that are there beside the new one.
-others_after(Options) ->
+%% Those that are there beside the new one, and what is said.
+backup(Options) ->
     Dir = filename:join(filename:basedir(user_cache, atom_to_list(?MODULE)),
                         integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
     ok = filelib:ensure_dir(filename:join(Dir, ?OLD)),
-    [ok = file:write_file(filename:join(Dir, Name), "") || Name <- [?OLD, ?LATER, ?LATEST]],
+    [ok = file:write_file(filename:join(Dir, Name), "")
+     || Name <- [?OLD, ?LAST, ?LATER, ?LATEST]],
     try
-        {ok, #{file := File}} = weft_kv_archive_file:backup(Dir, Options, fun no_buckets/3),
+        {ok, #{file := File} = Report} =
+            weft_kv_archive_file:backup(Dir, Options, fun no_buckets/3),
         {ok, Names} = file:list_dir(Dir),
         ?assert(lists:member(filename:basename(File), Names)),
-        lists:sort(Names) -- [filename:basename(File)]
+        {lists:sort(Names) -- [filename:basename(File)], Report}
     after file:del_dir_r(Dir)
     end.
 

@@ -48,7 +48,7 @@ ask(Node) ->
 
 %% --- what is said -----------------------------------------------------------------------------
 
-told(Action, Given, #{file := File, bytes := Bytes, buckets := Buckets}) ->
+told(Action, Given, #{file := File, bytes := Bytes, buckets := Buckets} = Report) ->
     Word = case {Action, Given} of
                {import, #{check := true}} -> "whole and not damaged";
                {import, _} -> "imported";
@@ -59,12 +59,16 @@ told(Action, Given, #{file := File, bytes := Bytes, buckets := Buckets}) ->
                              | [io_lib:format("~b of them have another value here, which stayed",
                                               [Kept]) || Kept > 0]]
                             || {Name, #{records := Records, kept := Kept}}
-                                   <- lists:sort(maps:to_list(Buckets))])].
+                                   <- lists:sort(maps:to_list(Buckets))])
+     | [["  kept, as its name has a later time (look at the clock): ", Name, "\n"]
+        || #{later := Later} <- [Report], Name <- Later]].
 
 readable(#{file := File, about := About} = Report) ->
     #{buckets := In} = About,
-    Report#{file := unicode:characters_to_binary(file(File)),
-            about := About#{buckets := [Name || {Name, _} <- In]}}.
+    maps:map(fun(later, Files) -> [unicode:characters_to_binary(Later) || Later <- Files];
+                (_, Said) -> Said
+             end, Report#{file := unicode:characters_to_binary(file(File)),
+                          about := About#{buckets := [Name || {Name, _} <- In]}}).
 
 file(standard_io) -> "-";
 file(File) -> File.

@@ -59,5 +59,5 @@ kv_archive() ->
      #{name => overwrite, long => "-overwrite", type => boolean,
        help => "of import: values of strong buckets replace those that are there"},
      #{name => keep, long => "-keep", type => {integer, [{min, 1}]}, value => "COUNT",
-       help => "of backup: delete earlier ones but for so many"}].
+       help => "of backup: so many stay, the new one among them; earlier ones are deleted"}].
 

@@ -21,7 +21,10 @@
 %% `buckets': these, instead of all. Of an import: `into', the name of the bucket where that one is
 %% to go; `check', the file is read, and the store is not asked; `overwrite', see `weft_kv_import'.
 -type report() :: #{file := file(), bytes := non_neg_integer(), about => weft_kv_archive:about(),
-                    buckets := #{binary() => weft_kv_import:counts()}}.
+                    buckets := #{binary() => weft_kv_import:counts()},
+                    later => [file:filename()]}.
+%% `later': of a backup with `keep', the others in its directory that have a later time. The clock
+%% was ahead when they were made, or is behind now.
 
 -define(CHUNK, 262144).
 -define(BATCH_RECORDS, 200).
@@ -322,7 +325,8 @@ target({{_, Kind}, Into}, There) ->
 backup(Dir, Options) -> backup(Dir, Options, fun here/3).
 
 %% @doc All buckets in a new file of the directory, named by the time, and read again from end to
-%% end. With `keep' only so many stay, this one and the latest of the others.
+%% end. With `keep' only so many stay: this one, and the latest of those that are earlier. Others of
+%% a later time stay too, and the report names them.
 -spec backup(file:filename(), #{keep => pos_integer()}, ask()) ->
           {ok, report()} | {error, term()}.
 backup(Dir, Options, Ask) ->
@@ -330,9 +334,7 @@ backup(Dir, Options, Ask) ->
     case {filelib:ensure_dir(File), export(File, #{}, Ask)} of
         {ok, {ok, Report}} ->
             case import(File, #{check => true}, Ask) of
-                {ok, _} ->
-                    ok = pruned(File, Options),
-                    {ok, Report};
+                {ok, _} -> {ok, pruned(File, Options, Report)};
                 {error, Reason} -> {error, Reason}
             end;
         {ok, {error, Reason}} -> {error, Reason};
@@ -343,12 +345,13 @@ file_name(Ms) ->
     Time = calendar:system_time_to_rfc3339(Ms, [{unit, millisecond}, {offset, "Z"}]),
     "weft_kv_" ++ [Char || Char <- Time, Char =/= $:, Char =/= $-] ++ ".archive".
 
-%% By their names others may be later, if the clock went back.
-pruned(New, #{keep := Keep}) ->
-    Dir = filename:dirname(New),
-    Others = lists:reverse(filelib:wildcard("weft_kv_????????T??????.???Z.archive", Dir))
-        -- [filename:basename(New)],
+%% Nobody knows which clock was wrong, so of later ones none is deleted, nor are they counted.
+pruned(New, #{keep := Keep}, Report) ->
+    {Dir, Name} = {filename:dirname(New), filename:basename(New)},
+    All = lists:sort(filelib:wildcard("weft_kv_????????T??????.???Z.archive", Dir)),
+    Earlier = lists:reverse([Other || Other <- All, Other < Name]),
     lists:foreach(fun(File) -> _ = file:delete(filename:join(Dir, File)) end,
-                  lists:nthtail(min(Keep - 1, length(Others)), Others));
-pruned(_New, _Options) ->
-    ok.
+                  lists:nthtail(min(Keep - 1, length(Earlier)), Earlier)),
+    Report#{later => [filename:join(Dir, Other) || Other <- All, Other > Name]};
+pruned(_New, _Options, Report) ->
+    Report.
