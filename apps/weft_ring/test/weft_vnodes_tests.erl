@@ -24,6 +24,7 @@ all_test_() ->
                            {"one that is there needs no turn", fun is_there/0},
                            {"what is on disk waits until it is looked at", fun stored/0},
                            {"what is on disk has its turn", fun stored_in_turn/0},
+                           {"what is of a larger ring is nobody's", fun of_a_larger_ring/0},
                            {"nobody leaves before that", fun leaves/0},
                            {"it was started by earlier code", fun earlier_code/0},
                            {"strays end nothing", fun strays/0}]]}.
@@ -176,6 +177,17 @@ stored_in_turn() ->
     opening(0) ! {open, {ok, []}},
     ?assertEqual({ok, started}, answer(Caller)),
     ?assertEqual([], weft_vnodes:start_stored()).
+
+%% The ring here has 64 partitions.
+of_a_larger_ring() ->
+    ok = persistent_term:put(?MODULE, [64, 1000, 1024]),
+    ?assertEqual([], weft_vnodes:waiting()),
+    ?assertEqual([], weft_vnodes:start_stored()),
+    %% Without a ring nobody knows.
+    ok = weft_ring_lookup:withdraw(weft_ring),
+    ?assertEqual([{?MODULE, 64}, {?MODULE, 1000}], weft_vnodes:start_stored()),
+    [opening(Partition) ! {open, {ok, []}} || Partition <- [64, 1000]],
+    weft_test_nodes:until(fun() -> weft_vnodes:start_stored() =:= [] end).
 
 %% It owns nothing, and has just been started again.
 leaves() ->

@@ -48,6 +48,9 @@ stored() ->
 stored(Partition) ->
     case weft_vnodes:start({weft_kv_vnode, Partition}, node()) of
         {ok, started} -> ok;
+        {error, no_partition} ->
+            logger:warning("weft_kv: there is a file of partition ~b, and the ring has fewer. It "
+                           "is left as it is", [Partition]);
         {error, Reason} ->
             logger:error("weft_kv: partition ~b does not start: ~0tp", [Partition, Reason])
     end.

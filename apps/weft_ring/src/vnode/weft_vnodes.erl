@@ -43,11 +43,13 @@ start({Module, Partition}, Node) ->
 -spec start_stored() -> [which()].
 start_stored() -> start_missing(stored()).
 
-%% The files are looked at here, and not where others wait for a start.
+%% The files are looked at here, and not where others wait for a start. Those of another ring, which
+%% had more partitions, are nobody's.
 stored() ->
     [{{Module, Partition}, process({Module, Partition})}
      || {Module, Options} <- gen_server:call(?MODULE, vnodes),
-        Partition <- weft_vnode:stored(Module, Options)].
+        Partition <- weft_vnode:stored(Module, Options),
+        weft_ring_lookup:owner(weft_ring, Partition) =/= {error, no_partition}].
 
 start_missing(Stored) ->
     Missing = [Which || {Which, none} <- Stored],
