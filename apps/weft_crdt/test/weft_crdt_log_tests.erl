@@ -7,6 +7,8 @@
 
 %% In place of the module of a file.
 -export([write/2]).
+%% A handler of logger.
+-export([log/2]).
 
 %% Counters of three keys, one after the other.
 -define(ITEMS, [{Key, gcounter, #{{a, 1} => N}} || N <- [1, 2, 3], Key <- [x, y, z]]).
@@ -217,17 +219,27 @@ nothing_is_written_where_another_node_may_write_test_() ->
          locked(fun(Dir, Lock) ->
                     Bytes = filelib:file_size(file(Dir)),
                     ok = not_held(Dir),
+                    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
                     Writer = writer(),
                     %% pacing: so long nothing comes
                     receive {'DOWN', Writer, process, _, Reason} -> error(Reason)
                     after 200 -> ok
                     end,
+                    ok = logger:remove_handler(?MODULE),
+                    %% However often it was tried meanwhile.
+                    ?assertEqual([warning], said()),
                     ?assertEqual(Bytes, filelib:file_size(file(Dir))),
                     Lock ! beat,
                     receive {'DOWN', Writer, process, _, Result} -> ?assertEqual(ok, Result) end,
                     ?assertEqual([{x, gcounter, #{{a, 1} => 7}}], weft_crdt_log:kept())
                 end)
      end}.
+
+%% @private
+-spec log(logger:log_event(), logger:handler_config()) -> term().
+log(#{level := Level}, #{config := Test}) -> Test ! {said, Level}.
+
+said() -> receive {said, Level} -> [Level | said()] after 0 -> [] end.
 
 %% While it was being written.
 nothing_is_answered_where_another_node_may_have_written_test_() ->

@@ -11,8 +11,8 @@
 %% loses nothing, that of the machine may lose the last seconds.
 %%
 %% A node that stood still may have lost its directory to another one. It is asked before anything
-%% is written, and once more before it counts (`weft_directory_lock:is_held/2'); a change waits
-%% until that is known, or the lock has ended, and with it all of this.
+%% is written, and once more before it counts (`weft_directory_lock:is_held/2'); a change waits,
+%% and with it the store, until that is known, or the lock has ended, and with it all of this.
 -module(weft_crdt_log).
 -behaviour(gen_server).
 
@@ -24,6 +24,8 @@
 -define(NAME, "store").
 %% The lock has to look at its file.
 -define(HELD_AGAIN_MS, 50).
+%% That something waits is said with the first of so many tries, so once in ten seconds.
+-define(SAID_EACH, 200).
 
 -record(log, {file :: file:filename(), device :: file:io_device(), bytes :: non_neg_integer(),
               %% It is rewritten when it has so many bytes.
@@ -72,7 +74,7 @@ handle_call(Request, From, Log) ->
     weft_redact:run(fun() -> asked(Request, From, Log) end).
 
 asked({append, Item}, From, Log) ->
-    appended(Item, From, Log);
+    appended(Item, From, 0, Log);
 asked(kept, _From, #log{file = File} = Log) ->
     {ok, Items} = read(File),
     {reply, Items, Log};
@@ -80,7 +82,7 @@ asked(Request, _From, Log) ->
     {reply, weft_stray:call(Request), Log}.
 
 %% What is written twice is the same.
-appended(Item, From, #log{file = File, device = Device, bytes = Bytes} = Log) ->
+appended(Item, From, Tries, #log{file = File, device = Device, bytes = Bytes} = Log) ->
     Record = record(Item),
     case is_held(File) andalso file:write(Device, Record) of
         ok ->
@@ -89,14 +91,18 @@ appended(Item, From, #log{file = File, device = Device, bytes = Bytes} = Log) ->
                 true ->
                     gen_server:reply(From, ok),
                     {noreply, compacted(Written)};
-                false -> again(Item, From, Written)
+                false -> again(Item, From, Tries, Written)
             end;
-        false -> again(Item, From, Log);
+        false -> again(Item, From, Tries, Log);
         {error, Reason} -> {stop, {crdt_file, {Reason, File}}, Log}
     end.
 
-again(Item, From, Log) ->
-    _ = erlang:send_after(?HELD_AGAIN_MS, self(), {append, Item, From}),
+again(Item, From, Tries, #log{file = File} = Log) ->
+    _ = Tries rem ?SAID_EACH =:= 0 andalso
+        logger:warning("weft_crdt: ~ts may be another node's by now (directory_not_held). A change "
+                       "waits until that is known, and all that is asked of the store waits "
+                       "behind it", [File]),
+    _ = erlang:send_after(?HELD_AGAIN_MS, self(), {append, Item, From, Tries + 1}),
     {noreply, Log}.
 
 is_held(File) -> weft_directory_lock:is_held(filename:dirname(File), weft_crdt).
@@ -107,8 +113,8 @@ handle_cast(Request, Log) ->
     {noreply, Log}.
 
 %% @private
-handle_info({append, Item, From}, Log) ->
-    weft_redact:run(fun() -> appended(Item, From, Log) end);
+handle_info({append, Item, From, Tries}, Log) ->
+    weft_redact:run(fun() -> appended(Item, From, Tries, Log) end);
 handle_info(Message, Log) ->
     ok = weft_stray:message(Message),
     {noreply, Log}.
