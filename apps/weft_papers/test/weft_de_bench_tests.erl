@@ -43,9 +43,24 @@ labels_hold_what_follows_test() ->
                  ?DRIVER:labels([spawning, global_register])).
 
 the_work_takes_its_time_test() ->
-    {Us, <<1, 2, 3>>} = timer:tc(?DRIVER, work, [<<1, 2, 3>>, 3, 20000]),
+    {Us, <<1, 2, 3>>} = timer:tc(?DRIVER, work, [<<1, 2, 3>>, 3, {us, 20000}]),
     ?assert(Us >= 20000),
-    ?assertError(function_clause, ?DRIVER:work(<<1, 2>>, 3, 0)).
+    ?assertError(function_clause, ?DRIVER:work(<<1, 2>>, 3, {us, 0})).
+
+%% By the clock all of them would be done after the time of one.
+those_who_compute_share_a_core_test() ->
+    Work = weft_de_bench_computation:new(20000, weft_de_bench_computation:rounds_per_us()),
+    Online = erlang:system_flag(schedulers_online, 1),
+    try
+        {Us, _} = timer:tc(fun() ->
+                                   Pids = [spawn_monitor(fun() -> ?DRIVER:work(<<>>, 0, Work) end)
+                                           || _ <- lists:seq(1, 4)],
+                                   [receive {'DOWN', Monitor, process, Pid, normal} -> ok end
+                                    || {Pid, Monitor} <- Pids]
+                           end),
+        ?assert(Us >= 60000)
+    after erlang:system_flag(schedulers_online, Online)
+    end.
 
 %% Before any node is started.
 bad_configurations_are_explained_test_() ->

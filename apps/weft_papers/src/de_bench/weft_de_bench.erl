@@ -48,11 +48,15 @@ given(#{config := File} = Given) ->
     case {weft_load_config:read(File, Defaults), weft_load_files:is_free(Dir)} of
         {{ok, #{pairs := Pairs} = Config}, ok} ->
             {Quota, Told} = weft_bench_arguments:given_quota(Given),
-            Known = [{list_to_atom(Key), Value} || {Key, Value} <- Told],
+            Known = [{list_to_atom(Key), Value} || {Key, Value} <- Told] ++ rounds(Quota),
             told(run(Config#{pairs := Known ++ Pairs}, Dir, Given#{quota => Quota}), Dir);
         {{error, Text}, _} -> told({error, Text}, none);
         {_, {error, Text}} -> told({error, Text}, none)
     end.
+
+%% By the clock a node that stands still would compute, too.
+rounds(none) -> [];
+rounds(_Percent) -> [{rounds_per_us, weft_de_bench_computation:rounds_per_us()}].
 
 told({error, Text}, _Dir) ->
     io:format(standard_error, "~ts~n", [Text]),

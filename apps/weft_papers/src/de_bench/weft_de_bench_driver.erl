@@ -13,11 +13,11 @@
 %% group_register   group_whereis   group_unregister           weft_names, in each own group
 %% '''
 %% Peer to peer operations carry packet_size bytes there and back, and the other node computes for
-%% delay_remote_function microseconds. After a register the worker looks the name up and then
-%% unregisters it, whatever is drawn; a look-up or unregister that is drawn otherwise is nothing,
-%% and not counted. So is an operation whose random node is this one. With transitive_connection
-%% false the random node is one of the own groups, if there are any. The time of a name in several
-%% groups is that of all of them over their number.
+%% delay_remote_function microseconds (`weft_de_bench_computation'). After a register the worker
+%% looks the name up and then unregisters it, whatever is drawn; a look-up or unregister that is
+%% drawn otherwise is nothing, and not counted. So is an operation whose random node is this one.
+%% With transitive_connection false the random node is one of the own groups, if there are any. The
+%% time of a name in several groups is that of all of them over their number.
 -module(weft_de_bench_driver).
 
 -export([new/1, run/4, terminate/2, operations/0, labels/1, prepare/1]).
@@ -29,7 +29,7 @@
 
 -record(driver, {nodes :: tuple(),
                  packet :: binary(),
-                 delay_us :: non_neg_integer(),
+                 computation :: weft_de_bench_computation:computation(),
                  id :: pos_integer(),
                  count = 0 :: non_neg_integer(),
                  %% What has to be done next, with the name it is about.
@@ -80,7 +80,8 @@ ready(global) ->
 ready(_Kind) ->
     ok.
 
-%% @doc Of the configuration: `nodes' (all, also this one), packet_size, delay_remote_function.
+%% @doc Of the configuration: `nodes' (all, also this one), packet_size, delay_remote_function, and
+%% perhaps rounds_per_us, which makes rounds of the latter.
 -spec new(pos_integer()) -> {ok, #driver{}}.
 new(Id) ->
     Nodes = case basho_bench_config:get(transitive_connection, true) orelse weft_group:is_free() of
@@ -89,15 +90,17 @@ new(Id) ->
             end,
     {ok, #driver{id = Id, nodes = list_to_tuple(Nodes),
                  packet = rand:bytes(basho_bench_config:get(packet_size, 100)),
-                 delay_us = basho_bench_config:get(delay_remote_function, 0)}}.
+                 computation = weft_de_bench_computation:new(
+                                 basho_bench_config:get(delay_remote_function, 0),
+                                 basho_bench_config:get(rounds_per_us, none))}}.
 
 %% @doc What was begun with a name comes before what was drawn, and is counted as what it is.
 -spec run(atom(), fun(), fun(), #driver{}) -> term().
 run(_Drawn, _Key, _Value, #driver{next = {Operation, Name}} = Driver) ->
     {as, Operation, with_name(Operation, Name, Driver#driver{next = none})};
-run(Operation, _Key, _Value, #driver{count = Count} = Driver) ->
+run(Operation, _Key, _Value, #driver{count = Count, nodes = Nodes} = Driver) ->
     case step(Operation) of
-        peer -> to_random_node(Operation, Driver);
+        peer -> to_node(element(rand:uniform(tuple_size(Nodes)), Nodes), Operation, Driver);
         {_Kind, register} -> with_name(Operation, new_name(Operation, Driver),
                                        Driver#driver{count = Count + 1});
         {_Kind, _} -> {silent, Driver}
@@ -143,21 +146,17 @@ terminate(_Reason, _Driver) ->
 
 %% --- peer to peer -----------------------------------------------------------------------------
 
-to_random_node(Operation, #driver{nodes = Nodes, packet = Packet, delay_us = DelayUs} = Driver) ->
-    case element(rand:uniform(tuple_size(Nodes)), Nodes) of
-        Self when Self =:= node() ->
-            {silent, Driver};
-        Node ->
-            case there_and_back(Operation, Node, Packet, DelayUs) of
-                Packet -> {ok, Driver};
-                Other -> {error, {Operation, Other}, Driver}
-            end
+to_node(Node, _Operation, Driver) when Node =:= node() ->
+    {silent, Driver};
+to_node(Node, Operation, #driver{packet = Packet, computation = Computation} = Driver) ->
+    case there_and_back(Operation, Node, [Packet, byte_size(Packet), Computation]) of
+        Packet -> {ok, Driver};
+        Other -> {error, {Operation, Other}, Driver}
     end.
 
-there_and_back(spawning, Node, Packet, DelayUs) ->
+there_and_back(spawning, Node, Work) ->
     Ref = make_ref(),
-    {Pid, Monitor} = spawn_monitor(Node, ?MODULE, answer,
-                                   [self(), Ref, Packet, byte_size(Packet), DelayUs]),
+    {Pid, Monitor} = spawn_monitor(Node, ?MODULE, answer, [self(), Ref | Work]),
     receive
         {Ref, Answer} -> demonitor(Monitor, [flush]), Answer;
         {'DOWN', Monitor, process, Pid, Reason} -> Reason
@@ -165,33 +164,29 @@ there_and_back(spawning, Node, Packet, DelayUs) ->
         demonitor(Monitor, [flush]),
         timeout
     end;
-there_and_back(remote_call, Node, Packet, DelayUs) ->
-    rpc:call(Node, ?MODULE, work, [Packet, byte_size(Packet), DelayUs], ?LONG_MS);
-there_and_back(rex_call, Node, Packet, DelayUs) ->
-    weft_de_bench_server:call({rex, Node}, [Packet, byte_size(Packet), DelayUs], ?LONG_MS);
-there_and_back(gen_server_call, Node, Packet, DelayUs) ->
-    weft_de_bench_server:call({gen_server, Node}, [Packet, byte_size(Packet), DelayUs], ?SHORT_MS);
-there_and_back(channel_call, Node, Packet, DelayUs) ->
-    weft_de_bench_server:call({channel, Node}, [Packet, byte_size(Packet), DelayUs], ?SHORT_MS);
-there_and_back(fsm_server_call, Node, Packet, DelayUs) ->
-    weft_de_bench_fsm:call(Node, [Packet, byte_size(Packet), DelayUs], ?SHORT_MS).
+there_and_back(remote_call, Node, Work) ->
+    rpc:call(Node, ?MODULE, work, Work, ?LONG_MS);
+there_and_back(rex_call, Node, Work) ->
+    weft_de_bench_server:call({rex, Node}, Work, ?LONG_MS);
+there_and_back(gen_server_call, Node, Work) ->
+    weft_de_bench_server:call({gen_server, Node}, Work, ?SHORT_MS);
+there_and_back(channel_call, Node, Work) ->
+    weft_de_bench_server:call({channel, Node}, Work, ?SHORT_MS);
+there_and_back(fsm_server_call, Node, Work) ->
+    weft_de_bench_fsm:call(Node, Work, ?SHORT_MS).
 
 %% @doc What another node does: checks the size, computes, and gives back what it got.
--spec work(binary(), Bytes :: non_neg_integer(), DelayUs :: non_neg_integer()) -> binary().
-work(Packet, Bytes, DelayUs) when byte_size(Packet) =:= Bytes ->
-    compute_until(erlang:monotonic_time(microsecond) + DelayUs),
+-spec work(binary(), Bytes :: non_neg_integer(), weft_de_bench_computation:computation()) ->
+          binary().
+work(Packet, Bytes, Computation) when byte_size(Packet) =:= Bytes ->
+    ok = weft_de_bench_computation:run(Computation),
     Packet.
 
-compute_until(EndUs) ->
-    case erlang:monotonic_time(microsecond) < EndUs of
-        true -> compute_until(EndUs);
-        false -> ok
-    end.
-
 %% @private
--spec answer(pid(), reference(), binary(), non_neg_integer(), non_neg_integer()) -> term().
-answer(From, Ref, Packet, Bytes, DelayUs) ->
-    From ! {Ref, work(Packet, Bytes, DelayUs)}.
+-spec answer(pid(), reference(), binary(), non_neg_integer(),
+             weft_de_bench_computation:computation()) -> term().
+answer(From, Ref, Packet, Bytes, Computation) ->
+    From ! {Ref, work(Packet, Bytes, Computation)}.
 
 %% --- names ------------------------------------------------------------------------------------
 

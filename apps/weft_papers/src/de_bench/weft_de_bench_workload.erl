@@ -7,7 +7,8 @@
 %%              (a name is registered, looked up and unregistered; two of these are global)
 %% de_names     the same with 2 % of global commands and 2 % of local ones
 %% de_size      spawn and rpc of `size_bytes', 10 us
-%% de_compute   spawn and rpc of 10 bytes, which compute for `streams' microseconds
+%% de_compute   spawn and rpc of 10 bytes, which compute for `streams' microseconds: what takes so long
+%%              on a core of one's own (`weft_de_bench_computation')
 %% de_heavy     spawn, rpc and calls to a server as rpc once was, 1,000 bytes, 1 ms
 %% de_server    the same, 10 bytes, 1 us; `streams' of 100 are calls to server processes
 %% de_calls     as de_server, for times: with a given rate
@@ -35,6 +36,8 @@
 -define(GLOBAL_RATE, 5).
 -define(HEAVY_RATE, 3).
 -define(OPERATION_TIMEOUT_S, 30).
+%% The longest computation, of which two cores do 200 in a second.
+-define(LONG_US, 10000).
 -define(BOTH, [stock_mesh, weft_mesh]).
 
 %% @private
@@ -43,11 +46,18 @@ cells(quick) ->
         ++ [cell(de_heavy, 2, 1000, 1000, ?BOTH)];
 cells(full) ->
     Globals = globals([2, 8, 24, ?QUOTAS, ?MANY], [0, 1, 33, 50, 100, 500]),
-    Others = others([2, 4, 8, 16, 24, ?QUOTAS], [10, 100, 1000, 10000], [10, 1000, 100000],
+    Others = others([2, 4, 8, 16, 24, ?QUOTAS], [10, 100, 1000, 10000], [10, 1000, ?LONG_US],
                     [1, 50, 100]),
-    [Cell#{fresh => true, repetitions_max => repetitions_max(Cell), cost_ms := CostMs + 6000,
-           with := #{seconds => 5, warm_up_s => 1}}
-     || #{cost_ms := CostMs} = Cell <- Globals ++ Others].
+    [(timed(Cell))#{fresh => true, repetitions_max => repetitions_max(Cell)}
+     || Cell <- Globals ++ Others].
+
+%% With 24 nodes each of the long computations takes more than a second.
+timed(#{workload := de_compute, streams := ?LONG_US} = Cell) -> timed(3, 15, Cell);
+timed(Cell) -> timed(1, 5, Cell).
+
+timed(WarmUpS, Seconds, #{cost_ms := CostMs} = Cell) ->
+    Cell#{cost_ms := CostMs + 1000 * (WarmUpS + Seconds),
+          with := #{seconds => Seconds, warm_up_s => WarmUpS}}.
 
 %% Most of the time of many nodes is that of their start.
 repetitions_max(#{pairs := Many}) when Many >= ?QUOTAS -> 1;
@@ -103,6 +113,7 @@ config(#{workload := Workload, size_bytes := SizeBytes, streams := Streams,
      {warm_up_s, WarmUpS}, {exact_start, false}, {report_interval, 1}, {concurrent, ?WORKERS},
      {operation_timeout_s, ?OPERATION_TIMEOUT_S}, {packet_size, SizeBytes},
      {delay_remote_function, computation_us(Workload, Streams)},
+     {rounds_per_us, weft_de_bench_computation:rounds_per_us()},
      {operations, [{Operation, Weight}
                    || {Operation, Weight} <- operations(Workload, Streams, Register),
                       Weight > 0]}].
