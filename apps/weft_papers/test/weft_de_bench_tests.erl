@@ -33,6 +33,29 @@ what_is_drawn_out_of_turn_is_not_counted_test() ->
     %% The only node is this one.
     ?assertEqual({silent, State}, run(remote_call, State)).
 
+%% The node is drawn before the operation: half of all is nothing with two nodes, whatever it is. What
+%% was begun waits.
+each_operation_has_the_same_share_with_two_nodes_and_with_many_test() ->
+    [begin
+         Other = 'nobody@nowhere.invalid',
+         State = new([{nodes, [node() | lists:duplicate(Count - 1, Other)]}]),
+         _ = rand:seed(exsss, {1, 2, 3}),
+         {Done, Silent, Last} = lists:foldl(fun name_operation/2, {0, 0, State},
+                                            lists:seq(1, 3000)),
+         ok = ?DRIVER:terminate(normal, Last),
+         ?assertEqual({Count, round(10 * (Count - 1) / Count)},
+                      {Count, round(10 * Done / (Done + Silent))})
+     end || Count <- [2, 40]].
+
+name_operation(_, {Done, Silent, State}) ->
+    case run(local_register, State) of
+        {silent, Same} ->
+            ?assertEqual(State, Same),
+            {Done, Silent + 1, Same};
+        {ok, _, Next} -> {Done + 1, Silent, Next};
+        {as, _, {ok, _, Next}} -> {Done + 1, Silent, Next}
+    end.
+
 a_node_that_is_not_there_is_an_error_test() ->
     State = new([{nodes, ['nobody@nowhere.invalid']}]),
     ?assertMatch({error, {remote_call, {badrpc, nodedown}}, _}, run(remote_call, State)),

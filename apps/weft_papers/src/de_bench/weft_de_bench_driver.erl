@@ -15,9 +15,10 @@
 %% Peer to peer operations carry packet_size bytes there and back, and the other node computes for
 %% delay_remote_function microseconds (`weft_de_bench_computation'). After a register the worker
 %% looks the name up and then unregisters it, whatever is drawn; a look-up or unregister that is
-%% drawn otherwise is nothing, and not counted. So is an operation whose random node is this one.
-%% With transitive_connection false the random node is one of the own groups, if there are any. The
-%% time of a name in several groups is that of all of them over their number.
+%% drawn otherwise is nothing, and not counted. So is each operation, of names too, whose random node
+%% is this one: the share of each operation is the same on few nodes and on many. A node alone has
+%% names, and no peers. With transitive_connection false the random node is one of the own groups, if
+%% there are any. The time of a name in several groups is that of all of them over their number.
 -module(weft_de_bench_driver).
 
 -export([new/1, run/4, terminate/2, operations/0, labels/1, prepare/1]).
@@ -94,13 +95,21 @@ new(Id) ->
                                  basho_bench_config:get(delay_remote_function, 0),
                                  basho_bench_config:get(rounds_per_us, none))}}.
 
-%% @doc What was begun with a name comes before what was drawn, and is counted as what it is.
+%% @doc What was begun with a name comes before what was drawn, and is counted as what it is. What is
+%% drawn for this node is nothing, and what was begun waits.
 -spec run(atom(), fun(), fun(), #driver{}) -> term().
-run(_Drawn, _Key, _Value, #driver{next = {Operation, Name}} = Driver) ->
+run(Drawn, _Key, _Value, #driver{nodes = Nodes} = Driver) ->
+    case element(rand:uniform(tuple_size(Nodes)), Nodes) of
+        Self when Self =:= node(), tuple_size(Nodes) > 1 -> {silent, Driver};
+        Node -> run(Drawn, Node, Driver)
+    end.
+
+run(_Drawn, _Node, #driver{next = {Operation, Name}} = Driver) ->
     {as, Operation, with_name(Operation, Name, Driver#driver{next = none})};
-run(Operation, _Key, _Value, #driver{count = Count, nodes = Nodes} = Driver) ->
+run(Operation, Node, #driver{count = Count} = Driver) ->
     case step(Operation) of
-        peer -> to_node(element(rand:uniform(tuple_size(Nodes)), Nodes), Operation, Driver);
+        peer when Node =:= node() -> {silent, Driver};
+        peer -> to_node(Node, Operation, Driver);
         {_Kind, register} -> with_name(Operation, new_name(Operation, Driver),
                                        Driver#driver{count = Count + 1});
         {_Kind, _} -> {silent, Driver}
@@ -146,8 +155,6 @@ terminate(_Reason, _Driver) ->
 
 %% --- peer to peer -----------------------------------------------------------------------------
 
-to_node(Node, _Operation, Driver) when Node =:= node() ->
-    {silent, Driver};
 to_node(Node, Operation, #driver{packet = Packet, computation = Computation} = Driver) ->
     case there_and_back(Operation, Node, [Packet, byte_size(Packet), Computation]) of
         Packet -> {ok, Driver};
