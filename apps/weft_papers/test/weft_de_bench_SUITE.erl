@@ -136,7 +136,7 @@ a_cell_loses_a_node(Config) ->
         Own = filename:join([Dir, "de_bench", "de_calls-10-1-3-stock_mesh"]),
         Run = fun() ->
                       try weft_de_bench_workload:run(Cell#{dir => Dir, pairs := ?NODES,
-                                                           quota => none,
+                                                           quota => none, repetition => 1,
                                                            with := #{seconds => 6, warm_up_s => 0}},
                                                      Nodes)
                       catch error:{de_bench, Text} -> {failed, Text}

@@ -85,6 +85,17 @@ those_who_compute_share_a_core_test() ->
     after erlang:system_flag(schedulers_online, Online)
     end.
 
+%% And the same for what is compared.
+each_repetition_draws_something_else_test() ->
+    [Cell | _] = [Of || #{workload := de_names} = Of <- weft_de_bench_workload:cells(quick)],
+    Seeds = [proplists:get_value(rng_seed, weft_de_bench_workload:config(
+                                             Cell#{repetition => Repetition, quota => 4},
+                                             Register))
+             || Repetition <- [1, 2, 3], Register <- [global_register, names_register]],
+    ?assertMatch([A, A, B, B, C, C] when A =/= B andalso B =/= C andalso A =/= C, Seeds),
+    [?assertMatch({ok, _}, weft_load_config:check([{driver, ?DRIVER}, {rng_seed, Seed}]))
+     || Seed <- Seeds].
+
 %% Before any node is started.
 bad_configurations_are_explained_test_() ->
     [{Expected, ?_assertMatch({match, _}, re:run(refused(Pairs, Options), Expected))}

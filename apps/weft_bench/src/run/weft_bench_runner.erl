@@ -180,9 +180,8 @@ measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, P
     #state{plan = #{dir := Dir, quota := Quota}} = State,
     case nodes(Variant, Layout, Place, without_used_nodes(Cell, Variant, State)) of
         {ok, Nodes, Started} ->
-            Run = fun() -> Module:run(Cell#{dir => Dir, quota => Quota, repetition => Repetition},
-                                      Nodes)
-                  end,
+            Of = Cell#{dir => Dir, quota => Quota, repetition => Repetition},
+            Run = fun() -> Module:run(Of, Nodes) end,
             try weft_bench_sharing:measured(Layout, Quota, Nodes, Run) of
                 {{ok, Values}, Sharing} ->
                     write(Cell, Variant, Repetition, Values ++ Sharing, "", Started),

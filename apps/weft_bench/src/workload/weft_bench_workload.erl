@@ -12,10 +12,10 @@
 -export_type([cell/0, scope/0, measurement/0]).
 
 -type scope() :: quick | full.
-%% Where files of the run belong is `dir', which the harness adds, and so is the quota of each node,
-%% and which repetition this is.
--type cell() :: #{module => module(), dir => file:filename(), repetition => pos_integer(),
-                  quota => weft_bench_quota:percent() | none,
+%% Where files of the run belong is `dir', which the harness adds, and so are the quota of each node
+%% and the number of the repetition, from which seeds are made.
+-type cell() :: #{module => module(), dir => file:filename(),
+                  quota => weft_bench_quota:percent() | none, repetition => pos_integer(),
                   suite := atom(), workload := atom(),
                   size_bytes := non_neg_integer(), pairs := non_neg_integer(),
                   streams := non_neg_integer(), link := weft_bench_link:link(),

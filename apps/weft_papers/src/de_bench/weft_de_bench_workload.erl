@@ -25,6 +25,7 @@
 -behaviour(weft_bench_workload).
 
 -export([cells/1, run/2]).
+-export([config/2]).
 
 -define(REPETITIONS_MAX, 2).
 -define(MANY, 60).
@@ -36,6 +37,8 @@
 -define(GLOBAL_RATE, 5).
 -define(HEAVY_RATE, 3).
 -define(OPERATION_TIMEOUT_S, 30).
+%% Between the seeds of two repetitions; workers take some of what is between.
+-define(APART, 100000).
 %% The longest computation, of which two cores do 200 in a second.
 -define(LONG_US, 10000).
 -define(BOTH, [stock_mesh, weft_mesh]).
@@ -107,12 +110,17 @@ names(Variant) ->
         false -> global_register
     end.
 
+%% @private For tests: what the nodes are told.
+-spec config(weft_bench_workload:cell(), Register :: atom()) -> [{atom(), term()}].
 config(#{workload := Workload, size_bytes := SizeBytes, streams := Streams,
+         repetition := Repetition,
          with := #{seconds := Seconds, warm_up_s := WarmUpS}} = Cell, Register) ->
     [{driver, weft_de_bench_driver}, {mode, mode(Workload, Cell)}, {duration, {seconds, Seconds}},
      {warm_up_s, WarmUpS}, {exact_start, false}, {report_interval, 1}, {concurrent, ?WORKERS},
      {operation_timeout_s, ?OPERATION_TIMEOUT_S}, {packet_size, SizeBytes},
      {delay_remote_function, computation_us(Workload, Streams)},
+     %% Other draws each time, and the same for all variants.
+     {rng_seed, {42, 23 + ?APART * Repetition, 12}},
      {rounds_per_us, weft_de_bench_computation:rounds_per_us()},
      {operations, [{Operation, Weight}
                    || {Operation, Weight} <- operations(Workload, Streams, Register),
