@@ -51,6 +51,36 @@ names_are_held_against_what_as_many_nodes_do_test() ->
     says([{agrees, [stock_mesh, {"1.00 ms", 2}, {"900 ms", 24}, {"spawn", "200 \x{b5}s"}]}],
          "de_6", Rows).
 
+%% ---- doubts ----
+
+names(Metrics) ->
+    [{cell(Nodes, 500), stock_mesh, Metric, [Value]}
+     || {Nodes, Of} <- [{2, [{register_mean_us, 1000}, {spawning_mean_us, 100}]},
+                        {24, [{register_mean_us, 900000}, {spawning_mean_us, 200} | Metrics]}],
+        {Metric, Value} <- Of].
+
+failures_are_told_and_many_decide_nothing_test() ->
+    Rows = fun(Failed) ->
+               names([{calls, 1000}, {failed_operations, Failed}, {unfinished_operations, 40}])
+           end,
+    says([{agrees, [stock_mesh, "10 failed", "40 not done at the end"]}], "de_6", Rows(50)),
+    says([{open, [stock_mesh, "11 failed", "40 not done at the end"]}], "de_6", Rows(51)).
+
+a_mean_of_few_decides_nothing_test() ->
+    says([{agrees, [stock_mesh]}], "de_6", names([{register_count, 5}])),
+    says([{open, [stock_mesh, "from 4 times with 24 nodes"]}], "de_6",
+         names([{register_count, 4}])).
+
+what_still_changes_decides_nothing_test() ->
+    says([{agrees, [stock_mesh]}], "de_6", names([{last_half_percent, 80}])),
+    says([{open, [stock_mesh, "with 24 nodes the last half of the time has 79 % of the first"]}],
+         "de_6", names([{last_half_percent, 79}])),
+    Rates = global(2, 0, stock_mesh, 100) ++ global(2, 500, stock_mesh, 100)
+        ++ global(24, 0, stock_mesh, 1200) ++ global(24, 500, stock_mesh, 500),
+    ?assertMatch([{agrees, _}, {agrees, _}], findings("de_5", Rates)),
+    ?assertMatch([{open, _}, {open, _}],
+                 findings("de_5", [{cell(24, 500), stock_mesh, last_half_percent, [121]} | Rates])).
+
 %% What is done without global commands is no share of itself.
 without_global_commands_nothing_is_said_of_them_test() ->
     Rows = global(2, 0, stock_mesh, 100) ++ global(60, 0, stock_mesh, 3000),

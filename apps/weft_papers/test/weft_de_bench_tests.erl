@@ -33,8 +33,8 @@ what_is_drawn_out_of_turn_is_not_counted_test() ->
     %% The only node is this one.
     ?assertEqual({silent, State}, run(remote_call, State)).
 
-%% The node is drawn before the operation: half of all is nothing with two nodes, whatever it is. What
-%% was begun waits.
+%% The node is drawn before the operation: half of all is nothing with two nodes, whatever it is.
+%% What was begun waits.
 each_operation_has_the_same_share_with_two_nodes_and_with_many_test() ->
     [begin
          Other = 'nobody@nowhere.invalid',
@@ -95,6 +95,30 @@ each_repetition_draws_something_else_test() ->
     ?assertMatch([A, A, B, B, C, C] when A =/= B andalso B =/= C andalso A =/= C, Seeds),
     [?assertMatch({ok, _}, weft_load_config:check([{driver, ?DRIVER}, {rng_seed, Seed}]))
      || Seed <- Seeds].
+
+%% With a rate that would be the time that an operation waits for its worker, too.
+names_that_are_late_are_among_the_times_test() ->
+    Of = fun(Times) ->
+             Histogram = weft_load_histogram:new(),
+             [ok = weft_load_histogram:record(Us, Histogram) || Us <- Times],
+             weft_load_histogram:snapshot(Histogram)
+         end,
+    Meter = #{service => Of([10, 20]), response => Of([10, 20, 60]), units => 2, failed => 1},
+    Outcome = #{total => #{spawning => Meter, global_register => Meter}, elapsed_us => 1000000,
+                began_us => 0, errors => [], hung => 0, finished => 0, crashed => [],
+                unfinished => 1},
+    Values = weft_de_bench_workload:measurements(Outcome, [10, 20, 99, 30, 30], max),
+    ?assertEqual([4.0, 4, 2, 1, 200.0, 15.0, 30.0, 3],
+                 [proplists:get_value(Metric, Values)
+                  || Metric <- [calls_per_s, calls, failed_operations, unfinished_operations,
+                                last_half_percent, spawning_mean_us, register_mean_us,
+                                register_count]]),
+    ?assertEqual([], [Metric || {Metric, _} <- Values,
+                                not lists:keymember(Metric, 1, weft_report_record:metrics())]),
+    Rate = weft_de_bench_workload:measurements(Outcome, [10], {rate, 5}),
+    ?assertEqual([15.0, 2, undefined],
+                 [proplists:get_value(Metric, Rate) || Metric <- [register_mean_us, register_count,
+                                                                  last_half_percent]]).
 
 %% Before any node is started.
 bad_configurations_are_explained_test_() ->

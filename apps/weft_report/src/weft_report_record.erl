@@ -113,6 +113,8 @@ metrics() ->
      {names, "", none, "names that were registered"},
      {events_per_s, "1/s", more, "events of a simulation handled per second, by all actors"},
      {failed_operations, "", less, "operations that failed"},
+     {unfinished_operations, "", none, "of these, those that were not done in time at the end"},
+     {last_half_percent, "%", none, "what the last half of the time did, of what the first did"},
      {stalled_s, "s", less, "time in which something waited that took a second or more since due"},
      {repeated_operations, "", none, "times that one was sent to another node after an error"}]
         ++ traffic_metrics()
@@ -121,6 +123,8 @@ metrics() ->
                              "fsm_server_call", "register", "whereis", "unregister",
                              "local_register", "local_whereis", "local_unregister"],
                {What, Text} <- [{"_mean_us", "mean time"}, {"_p99_us", "p99"}]]
+        ++ [{list_to_atom(Operation ++ "_count"), "", none, "how many times these are taken from"}
+            || Operation <- ["register", "whereis", "unregister"]]
         ++ busy_metrics() ++ store_metrics() ++ rest_metrics() ++ circumstances()
         ++ [{skipped, "", none, "not possible, see note"},
             {failed, "", none, "went wrong, see note"}].

@@ -15,7 +15,7 @@
 -module(weft_load_files).
 
 -export([environment/1, is_free/1, open/4, window/3, add_up/2, finish/2, close/1, sum/1,
-         recover/1]).
+         done/1, recover/1]).
 -export_type([files/0]).
 
 -record(files, {dir :: file:filename(),
@@ -271,6 +271,13 @@ percent(Percent) -> float_to_binary(Percent, [{decimals, 9}, compact]).
 error_line(Tag, Reason, Count) ->
     Text = unicode:characters_to_binary(io_lib:format("{~0tp,~ts}", [Tag, Reason])),
     [$", string:replace(Text, "\"", "\"\"", all), "\",\"", integer_to_list(Count), "\"\n"].
+
+%% @doc How much was done in each interval of the summary, in order.
+-spec done(file:filename()) -> [non_neg_integer()].
+done(Dir) ->
+    [_Head | Lines] = binary:split(read(filename:join(Dir, "summary.csv")), <<"\n">>,
+                                   [global, trim]),
+    [binary_to_integer(lists:nth(4, binary:split(Line, <<", ">>, [global]))) || Line <- Lines].
 
 %% @doc Makes the files that a load writes at its end, of one that was ended before: from the
 %% intervals that it has written, or those of its nodes, in directories 1, 2 ... Of the reasons of

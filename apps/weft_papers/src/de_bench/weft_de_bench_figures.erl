@@ -147,31 +147,39 @@ calls() -> ["spawning", "remote_call", "rex_call"].
 -spec falls_behind(weft_report_results:results()) -> [weft_papers_figures:finding()].
 falls_behind(Results) ->
     Workload = <<"de_global">>,
-    [{of_variant(Variant, [weft_papers_verdict:less_than(0.9, Last),
-                           weft_papers_verdict:is(LastTimes < FirstTimes)],
-                 [flat(Share) || {_, Share} <- Shares]),
+    [{weft_de_bench_doubts:verdict(
+        Keys, of_variant(Variant, [weft_papers_verdict:less_than(0.9, Last),
+                                   weft_papers_verdict:is(LastTimes < FirstTimes)],
+                         [flat(Share) || {_, Share} <- Shares]), Results),
       [weft_report_words:variant(Variant), ", ",
        weft_report_de_bench:parameter(Workload, Parameter), ": of what is done without, ",
        lists:join(", ", [io_lib:format("~b % on ~b nodes~ts",
                                        [round(100 * Times), Nodes,
                                         weft_papers_verdict:interval(Share)])
-                         || {Nodes, #{median := Times} = Share} <- Shares])]}
+                         || {Nodes, #{median := Times} = Share} <- Shares]),
+       weft_de_bench_doubts:text(Keys, Results)]}
      || Variant <- weft_report_de_bench:variants(Workload, Results),
         Parameter <- last(weft_report_de_bench:parameters(Workload, Results) -- [?NONE]),
         Shares <- [shares(Parameter, Variant, Results)], length(Shares) > 1,
+        Keys <- [[Key || Of <- [Parameter, ?NONE],
+                         {Nodes, Key} <- keys(Workload, Of, Variant, ?THROUGHPUT, Results),
+                         lists:keymember(Nodes, 1, Shares)]],
         {_, #{median := FirstTimes}} <- [hd(Shares)],
         {_, #{median := LastTimes} = Last} <- [lists:last(Shares)]].
 
 %% On most nodes, over the percentage.
 falls_with_share(Results) ->
-    [{of_more_nodes(sizes(by_parameter(<<"de_global">>, Variant, Results)),
-                    of_variant(Variant, [last_of(Ratios,
-                                                 fun(Ratio) ->
-                                                     weft_papers_verdict:less_than(0.9, Ratio)
-                                                 end)],
-                               [differs || Ratios =:= []] ++ [flat(Ratio) || Ratio <- Ratios])),
+    [{weft_de_bench_doubts:verdict(
+        Keys, of_more_nodes(
+                sizes(by_parameter(<<"de_global">>, Variant, Results)),
+                of_variant(Variant, [last_of(Ratios,
+                                             fun(Ratio) ->
+                                                 weft_papers_verdict:less_than(0.9, Ratio)
+                                             end)],
+                           [differs || Ratios =:= []] ++ [flat(Ratio) || Ratio <- Ratios])),
+        Results),
       Text}
-     || {Variant, Ratios, Text} <- rates(<<"de_global">>, Results)].
+     || {Variant, Ratios, Text, Keys} <- rates(<<"de_global">>, Results)].
 
 %% What is claimed of more nodes is open where these are all that were measured.
 of_more_nodes([_, _ | _], Verdict) -> Verdict;
@@ -198,20 +206,20 @@ shares(Parameter, Variant, Results) ->
 %% @private
 -spec names(Workload :: binary(), weft_report_results:results()) -> [weft_papers_figures:finding()].
 names(Workload, Results) ->
-    [{case Variant of
-          ?STOCK -> grows(Registers, Spawn, Results);
-          _ -> open
-      end,
-      io_lib:format("~ts: register ~ts~ts; spawn then ~ts~ts",
+    [{judged(Variant, weft_de_bench_doubts:verdict(Keys, grows(Registers, Spawn, Results),
+                                                   Results)),
+      io_lib:format("~ts: register ~ts~ts; spawn then ~ts~ts~ts",
                     [weft_report_words:variant(Variant), change(Registers, Results),
                      times(", ", element(2, lists:last(Registers)), element(2, hd(Registers)),
                            " times as long", Results), in_us(median(Spawn, Results)),
-                     others(Workload, Parameter, Variant, Most, Results)])}
+                     others(Workload, Parameter, Variant, Most, Results),
+                     weft_de_bench_doubts:text(Keys, Results)])}
      || Variant <- weft_report_de_bench:variants(Workload, Results),
         Parameter <- last(weft_report_de_bench:parameters(Workload, Results)),
         Registers <- [keys(Workload, Parameter, Variant, <<"register_mean_us">>, Results)],
         {Most, _} <- last(Registers),
-        Spawn <- on(Most, keys(Workload, Parameter, Variant, <<"spawning_mean_us">>, Results))].
+        Spawn <- on(Most, keys(Workload, Parameter, Variant, <<"spawning_mean_us">>, Results)),
+        Keys <- [lists:usort([element(2, hd(Registers)), element(2, lists:last(Registers))])]].
 
 %% What was measured on so many nodes.
 on(Nodes, Keys) -> [Key || {Of, Key} <- Keys, Of =:= Nodes].
@@ -251,16 +259,17 @@ others(Workload, Parameter, Variant, Nodes, Results) ->
 -spec less_with_more(Workload :: binary(), weft_report_results:results()) ->
           [weft_papers_figures:finding()].
 less_with_more(Workload, Results) ->
-    [{judged(Variant, last_of(Ratios, fun(Ratio) -> weft_papers_verdict:less_than(1, Ratio) end)),
-      Text}
-     || {Variant, Ratios, Text} <- rates(Workload, Results)].
+    judged_rates(Workload, fun(Ratio) -> weft_papers_verdict:less_than(1, Ratio) end, Results).
 
 %% @private
 -spec more_with_servers(weft_report_results:results()) -> [weft_papers_figures:finding()].
 more_with_servers(Results) ->
-    [{judged(Variant, last_of(Ratios, fun(Ratio) -> weft_papers_verdict:at_least(1, Ratio) end)),
-      Text}
-     || {Variant, Ratios, Text} <- rates(<<"de_server">>, Results)].
+    judged_rates(<<"de_server">>, fun(Ratio) -> weft_papers_verdict:at_least(1, Ratio) end,
+                 Results).
+
+judged_rates(Workload, Judge, Results) ->
+    [{judged(Variant, weft_de_bench_doubts:verdict(Keys, last_of(Ratios, Judge), Results)), Text}
+     || {Variant, Ratios, Text, Keys} <- rates(Workload, Results)].
 
 judged(?STOCK, Verdict) -> Verdict;
 judged(_Variant, _Verdict) -> open.
@@ -272,7 +281,9 @@ rates(Workload, Results) ->
                          {ok, Ratio} <- [weft_report_results:ratio(Key, First, Results)]],
       [weft_report_words:variant(Variant), ", ", integer_to_list(Nodes), " nodes: ",
        lists:join(", ", [rate(Workload, Parameter, Key, First, Results)
-                         || {Parameter, Key} <- Rates])]}
+                         || {Parameter, Key} <- Rates]),
+       weft_de_bench_doubts:text([Key || {_, Key} <- Rates], Results)],
+      [Key || {_, Key} <- Rates]}
      || Variant <- weft_report_de_bench:variants(Workload, Results),
         Measured <- [by_parameter(Workload, Variant, Results)], Nodes <- last(sizes(Measured)),
         [{_, First} | More] = Rates <- [[{Parameter, Key} || {Parameter, Keys} <- Measured,

@@ -99,13 +99,16 @@ rates(Workload, Results) ->
 
 growth(Workload, Variant, [{Few, First} | _] = Rates, Parameter, Results) ->
     {Many, Last} = lists:last(Rates),
+    Keys = [Key || {_, Key} <- Rates],
     {ok, #{median := Times} = Ratio} = weft_report_results:ratio(Last, First, Results),
     Text = [weft_report_words:variant(Variant), ", ",
             weft_report_de_bench:parameter(Workload, Parameter), ": ", in_words(Rates, Results),
             io_lib:format(" nodes, ~ts times as much~ts with ~ts times the nodes",
                           [weft_report_words:ratio(Times), weft_papers_verdict:interval(Ratio),
-                           weft_report_words:ratio(Many / Few)])],
-    {weft_papers_verdict:at_least(?LINEAR * Many / Few, Ratio), Text}.
+                           weft_report_words:ratio(Many / Few)]),
+            weft_de_bench_doubts:text(Keys, Results)],
+    {weft_de_bench_doubts:verdict(
+       Keys, weft_papers_verdict:at_least(?LINEAR * Many / Few, Ratio), Results), Text}.
 
 in_words(Rates, Results) ->
     lists:join(", ", [[weft_report_words:value(median(Key, Results), "1/s"), " with ",
@@ -120,16 +123,19 @@ peaks(Results) ->
     Workload = <<"de_global">>,
     All = rates(Workload, Results),
     [{case Variant of
-          ?STOCK -> sooner([Nodes || {_, Nodes, _} <- Peaks]);
+          ?STOCK -> weft_de_bench_doubts:verdict(Keys, sooner([Nodes || {_, Nodes, _} <- Peaks]),
+                                                 Results);
           _ -> open
       end,
       [weft_report_words:variant(Variant), ", most is done: ",
        lists:join("; ", [[weft_report_de_bench:parameter(Workload, Parameter), " on ",
                           integer_to_list(Nodes), " nodes (", in_words(Rates, Results), ")"]
-                         || {Parameter, Nodes, Rates} <- Peaks])]}
+                         || {Parameter, Nodes, Rates} <- Peaks]),
+       weft_de_bench_doubts:text(Keys, Results)]}
      || Variant <- weft_report_de_bench:variants(Workload, Results),
         [_, _ | _] = Peaks <- [[{Parameter, peak(Rates, Results), Rates}
-                                || {Of, Parameter, Rates} <- All, Of =:= Variant]]].
+                                || {Of, Parameter, Rates} <- All, Of =:= Variant]],
+        Keys <- [[Key || {_, _, Rates} <- Peaks, {_, Key} <- Rates]]].
 
 peak(Rates, Results) ->
     {_, Nodes} = lists:max([{median(Key, Results), Nodes} || {Nodes, Key} <- Rates]),

@@ -7,8 +7,8 @@
 %%              (a name is registered, looked up and unregistered; two of these are global)
 %% de_names     the same with 2 % of global commands and 2 % of local ones
 %% de_size      spawn and rpc of `size_bytes', 10 us
-%% de_compute   spawn and rpc of 10 bytes, which compute for `streams' microseconds: what takes so long
-%%              on a core of one's own (`weft_de_bench_computation')
+%% de_compute   spawn and rpc of 10 bytes, which compute what takes `streams' microseconds on a core
+%%              of one's own (`weft_de_bench_computation')
 %% de_heavy     spawn, rpc and calls to a server as rpc once was, 1,000 bytes, 1 ms
 %% de_server    the same, 10 bytes, 1 us; `streams' of 100 are calls to server processes
 %% de_calls     as de_server, for times: with a given rate
@@ -25,7 +25,7 @@
 -behaviour(weft_bench_workload).
 
 -export([cells/1, run/2]).
--export([config/2]).
+-export([config/2, measurements/3]).
 
 -define(REPETITIONS_MAX, 2).
 -define(MANY, 60).
@@ -36,12 +36,15 @@
 -define(RATE, 25).
 -define(GLOBAL_RATE, 5).
 -define(HEAVY_RATE, 3).
--define(OPERATION_TIMEOUT_S, 30).
+-define(OPERATION_TIMEOUT_S, 10).
 %% Between the seeds of two repetitions; workers take some of what is between.
 -define(APART, 100000).
 %% The longest computation, of which two cores do 200 in a second.
 -define(LONG_US, 10000).
 -define(BOTH, [stock_mesh, weft_mesh]).
+%% Names of the cluster.
+-define(NAMES, [global_register, global_whereis, global_unregister,
+                names_register, names_whereis, names_unregister]).
 
 %% @private
 cells(quick) ->
@@ -94,10 +97,11 @@ run(#{dir := Dir, workload := Workload, size_bytes := SizeBytes, pairs := Count,
     Own = filename:absname(filename:join([Dir, "de_bench", Name])),
     case weft_de_bench:loads(Config, Own, Nodes) of
         {ok, #{lost := []} = Outcome} ->
+            Done = weft_load_files:done(Own),
             %% The files of each node, which are in those of their sum; and there are many.
             _ = [file:del_dir_r(filename:join(Own, integer_to_list(Number)))
                  || Number <- lists:seq(1, Count)],
-            {ok, measurements(Outcome)};
+            {ok, measurements(Outcome, Done, mode(Workload, Cell))};
         {ok, #{lost := [Text | _]}} ->
             erlang:error({de_bench, lists:concat([Text, "; what the nodes did is in ", Own])});
         {error, Text} ->
@@ -150,23 +154,43 @@ operations(Workload, Percent, _Register) when Workload =:= de_server; Workload =
 operations(_Workload, _Streams, _Register) ->
     [{spawning, 1}, {remote_call, 1}].
 
-measurements(#{total := Total, elapsed_us := ElapsedUs}) ->
-    Done = lists:sum([weft_load_histogram:count(Service)
-                      || #{service := Service} <- maps:values(Total)]),
-    [{calls_per_s, Done * 1.0e6 / ElapsedUs},
-     {failed_operations, lists:sum([Failed || #{failed := Failed} <- maps:values(Total)])}
-     | [{metric(Operation, What), Value}
-        || {Operation, #{service := Service}} <- maps:to_list(Total),
-           weft_load_histogram:count(Service) > 0,
-           {What, Value} <- [{"_mean_us", weft_load_histogram:mean(Service)},
-                             {"_p99_us", weft_load_histogram:percentile(99, Service)}]]].
+%% @private For tests: the outcome, what was done in each second, and the mode.
+-spec measurements(weft_load:outcome(), [non_neg_integer()], max | {rate, number()}) ->
+          [weft_bench_workload:measurement()].
+measurements(#{total := Total, elapsed_us := ElapsedUs, unfinished := Unfinished}, Done, Mode) ->
+    Count = lists:sum([weft_load_histogram:count(Service)
+                       || #{service := Service} <- maps:values(Total)]),
+    [{calls_per_s, Count * 1.0e6 / ElapsedUs}, {calls, Count},
+     {failed_operations, lists:sum([Failed || #{failed := Failed} <- maps:values(Total)])},
+     {unfinished_operations, Unfinished}]
+        ++ last_half(Done)
+        ++ [{metric(Operation, What), Value}
+            || {Operation, Meter} <- maps:to_list(Total),
+               Times <- [times(Operation, Mode, Meter)], weft_load_histogram:count(Times) > 0,
+               {What, Value} <- [{"_mean_us", weft_load_histogram:mean(Times)},
+                                 {"_p99_us", weft_load_histogram:percentile(99, Times)}
+                                 | [{"_count", weft_load_histogram:count(Times)}
+                                    || lists:member(Operation, ?NAMES)]]].
+
+%% A name that was asked for in the run, and had its answer after it or never, is among the times:
+%% with many nodes these are the longest, and most of all. With a rate responses have the time that
+%% an operation waits for its worker, too.
+times(Operation, Mode, #{service := Service, response := Response}) ->
+    case Mode =:= max andalso lists:member(Operation, ?NAMES) of
+        true -> Response;
+        false -> Service
+    end.
+
+%% Does what was measured still change?
+last_half(Done) ->
+    {First, Others} = lists:split(length(Done) div 2, Done),
+    Last = lists:nthtail(length(Others) - length(First), Others),
+    [{last_half_percent, 100 * lists:sum(Last) / lists:sum(First)} || lists:sum(First) > 0].
 
 %% Names of the cluster are those of the variant.
 metric(Operation, What) ->
-    Known = [global_register, global_whereis, global_unregister,
-             names_register, names_whereis, names_unregister],
     Text = atom_to_list(Operation),
-    case lists:member(Operation, Known) of
+    case lists:member(Operation, ?NAMES) of
         true -> list_to_atom(lists:last(string:lexemes(Text, "_")) ++ What);
         false -> list_to_atom(Text ++ What)
     end.
