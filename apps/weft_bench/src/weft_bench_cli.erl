@@ -133,8 +133,13 @@ chosen(Workloads, Options) ->
              weft_bench_workload:cells(weft_bench_workload:modules() ++ Workloads, Scope)
          end,
     ok = known(maps:get(suites, Options, []), Of(quick) ++ Of(full)),
-    [Chosen || Cell <- Of(scope(Options)), is_chosen(Cell, Options),
-               Chosen <- with_variants(Cell, Options)].
+    [as_asked(Chosen, Options) || Cell <- Of(scope(Options)), is_chosen(Cell, Options),
+                                  Chosen <- with_variants(Cell, Options)].
+
+as_asked(#{with_quota := Other} = Cell, #{quota := _}) ->
+    maps:merge(Cell, Other);
+as_asked(Cell, _Options) ->
+    Cell.
 
 known(Wanted, Cells) ->
     Suites = lists:usort([atom_to_list(Suite) || #{suite := Suite} <- Cells]),

@@ -6,7 +6,7 @@
 %% bin/bench paper                         the figures
 %% bin/bench paper aco_10,orbit [--quick] [--repetitions N] [--minutes N] [--out DIR]
 %% '''
-%% A figure is measured as often as fits into `?MINUTES', or the minutes given.
+%% A figure is measured as often as fits into `?MINUTES', its own minutes, or those given.
 %% A figure is some cells of the benchmark and a function that reads their results. Each run has a
 %% directory with its numbers and its report, named by the first figure that is read from it;
 %% `paper.html' beside them is made of all findings. A run that fails is told, and the other figures
@@ -18,9 +18,11 @@
 -export([arguments/2]).
 -export_type([figure/0, finding/0, outcome/0]).
 
-%% `cells' are options of the benchmark that choose what is measured. Without `charts' of its own a
-%% figure has all those of the run.
+%% `cells' are options of the benchmark that choose what is measured, and `minutes' is how long that
+%% may take where it is longer than for others. Without `charts' of its own a figure has all those of
+%% the run.
 -type figure() :: #{id := string(), where := string(), claim := string(), cells := [string()],
+                    minutes => pos_integer(),
                     charts => fun((weft_report_results:results()) -> [weft_report_svg:chart()]),
                     findings := fun((weft_report_results:results()) -> [finding()]),
                     not_shown := string()}.
@@ -35,7 +37,7 @@
 -define(T, weft_report_html:text).
 -define(COLUMN, 96).
 %% A figure takes less than 20, with what it takes to end and to write a report.
--define(MINUTES, "18").
+-define(MINUTES, 18).
 
 %% @doc All figures.
 -spec figures() -> [figure()].
@@ -65,7 +67,8 @@ command() ->
            #{name => repetitions, long => "-repetitions", type => {integer, [{min, 1}]},
              value => "N", help => "of each measurement"},
            #{name => minutes, long => "-minutes", type => {integer, [{min, 1}]}, value => "N",
-             help => "how long a figure may take (default " ++ ?MINUTES ++ ")"}
+             help => lists:concat(["how long a figure may take (default ", ?MINUTES, ", or what it "
+                                   "needs)"])}
            | weft_bench_arguments:common("where the results go")],
       handler => fun given/1}.
 
@@ -87,8 +90,8 @@ given(#{figures := Ids} = Given) ->
     end;
 given(_) ->
     Columns = lists:max([length(Id) || #{id := Id} <- figures()]),
-    [io:format("~*ts ~2b min  ~ts~n", [-Columns, Id, minutes(Cells, []), Where])
-     || #{id := Id, where := Where, cells := Cells} <- figures()],
+    [io:format("~*ts ~3b min  ~ts~n", [-Columns, Id, minutes(Figure, []), Where])
+     || #{id := Id, where := Where} = Figure <- figures()],
     0.
 
 %% For the command that measures.
@@ -102,9 +105,10 @@ default_dir() ->
     weft_bench_arguments:out("paper-" ++ integer_to_list(os:system_time(second))).
 
 measure(Figures, Options, Dir) ->
-    Distinct = lists:usort([Cells || #{cells := Cells} <- Figures]),
+    Distinct = maps:values(maps:from_list([{Cells, Figure}
+                                           || #{cells := Cells} = Figure <- Figures])),
     io:format("~ts: about ~b min~n", [lists:join(" ", [Id || #{id := Id} <- Figures]),
-                                      lists:sum([minutes(Cells, Options) || Cells <- Distinct])]),
+                                      lists:sum([minutes(Figure, Options) || Figure <- Distinct])]),
     ok = weft_bench_interrupt:afterwards(paper, fun() -> so_far(Figures, Dir) end),
     {Measured, _} = lists:mapfoldl(fun(Figure, Runs) -> measure(Figure, Options, Dir, Runs) end,
                                    #{}, Figures),
@@ -159,21 +163,22 @@ page(Measured) ->
 measure(#{id := Id, cells := Cells} = Figure, Options, Dir, Runs) ->
     {Run, Outcome} = case Runs of
                          #{Cells := Known} -> Known;
-                         #{} -> {Id, run(arguments(Cells, Options), filename:join(Dir, Id))}
+                         #{} -> {Id, run(arguments(Figure, Options), filename:join(Dir, Id))}
                      end,
     {{Figure, Run, Outcome, measured(filename:join(Dir, Run))}, Runs#{Cells => {Run, Outcome}}}.
 
 %% @private For the command that measures cells. What is given last counts. A quick run has a time
 %% of its own.
--spec arguments(Cells :: [string()], Options :: [string()]) -> [string()].
-arguments(Cells, Options) ->
+-spec arguments(figure(), Options :: [string()]) -> [string()].
+arguments(#{cells := Cells} = Figure, Options) ->
     case lists:member("--quick", Options) of
         true -> Cells ++ Options;
-        false -> ["--minutes", ?MINUTES | Cells ++ Options]
+        false -> ["--minutes", integer_to_list(maps:get(minutes, Figure, ?MINUTES))
+                  | Cells ++ Options]
     end.
 
-minutes(Cells, Options) ->
-    #{minutes := Minutes} = weft_bench_cli:expected(arguments(Cells, Options),
+minutes(Figure, Options) ->
+    #{minutes := Minutes} = weft_bench_cli:expected(arguments(Figure, Options),
                                                     weft_papers:more()),
     Minutes.
 

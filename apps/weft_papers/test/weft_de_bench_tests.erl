@@ -85,6 +85,21 @@ those_who_compute_share_a_core_test() ->
     after erlang:system_flag(schedulers_online, Online)
     end.
 
+%% And so they cost more.
+names_are_measured_for_longer_with_quotas_test() ->
+    Expected = fun(Figure, Arguments) ->
+                   [Cells] = [Of || #{id := Id, cells := Of} <- weft_papers_figures:figures(),
+                                    Id =:= Figure],
+                   #{minutes := Minutes} =
+                       weft_bench_cli:expected(Cells ++ ["--repetitions", "1" | Arguments],
+                                               weft_papers:more()),
+                   Minutes
+               end,
+    ?assert(Expected("riak_quota", []) >= Expected("riak", []) + 6),
+    [?assertEqual(5, Seconds) || #{suite := de_bench, workload := de_global,
+                                   with := #{seconds := Seconds}}
+                                     <- weft_de_bench_workload:cells(full)].
+
 %% And the same for what is compared.
 each_repetition_draws_something_else_test() ->
     [Cell | _] = [Of || #{workload := de_names} = Of <- weft_de_bench_workload:cells(quick)],

@@ -22,6 +22,8 @@
                   layout := weft_bench_nodes:layout(), variants := [weft_bench_variant:variant()],
                   %% At most so many repetitions, for cells that take long.
                   repetitions_max => pos_integer(),
+                  %% What is something else where nodes are to have quotas.
+                  with_quota => #{cost_ms => pos_integer(), with => term()},
                   %% Nodes that have done nothing else before, because memory is measured.
                   fresh => boolean(),
                   %% Only measured if its suite is asked for.
