@@ -136,6 +136,9 @@ chosen(Workloads, Options) ->
     [as_asked(Chosen, Options) || Cell <- Of(scope(Options)), is_chosen(Cell, Options),
                                   Chosen <- with_variants(Cell, Options)].
 
+%% Who says how many repetitions there shall be has them.
+as_asked(Cell, #{repetitions := _} = Options) ->
+    as_asked(maps:remove(repetitions_max, Cell), maps:remove(repetitions, Options));
 as_asked(#{with_quota := Other} = Cell, #{quota := _}) ->
     maps:merge(Cell, Other);
 as_asked(Cell, _Options) ->

@@ -28,6 +28,16 @@ a_quick_run_takes_the_minutes_that_are_given_test() ->
     #{repetitions := 5, minutes := Minutes} = Expected(["--minutes", "60"]),
     ?assert(Minutes > 3 andalso Minutes < 60).
 
+%% Cells that take long are repeated less often, but not if repetitions are asked for.
+repetitions_that_are_asked_for_are_made_test() ->
+    Minutes = fun(Arguments) ->
+                  #{minutes := Minutes} =
+                      weft_bench_cli:expected(["--only", "slow_receiver" | Arguments],
+                                              #{workloads => [], commands => #{}}),
+                  Minutes
+              end,
+    ?assert(Minutes(["--repetitions", "5"]) > 2 * Minutes([])).
+
 bad_arguments_are_refused_test_() ->
     [?_assertEqual(2, weft_bench_cli:main(Arguments))
      || Arguments <- [["--what"], ["--suites"], ["--variants", "mongoose"], ["--only", "nothing"],

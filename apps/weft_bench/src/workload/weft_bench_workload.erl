@@ -20,7 +20,7 @@
                   size_bytes := non_neg_integer(), pairs := non_neg_integer(),
                   streams := non_neg_integer(), link := weft_bench_link:link(),
                   layout := weft_bench_nodes:layout(), variants := [weft_bench_variant:variant()],
-                  %% At most so many repetitions, for cells that take long.
+                  %% At most so many repetitions, for cells that take long, if none are asked for.
                   repetitions_max => pos_integer(),
                   %% What is something else where nodes are to have quotas.
                   with_quota => #{cost_ms => pos_integer(), with => term()},
