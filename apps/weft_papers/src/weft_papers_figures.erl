@@ -19,8 +19,8 @@
 -export_type([figure/0, finding/0, outcome/0]).
 
 %% `cells' are options of the benchmark that choose what is measured, and `minutes' is how long that
-%% may take where it is longer than for others. Without `charts' of its own a figure has all those of
-%% the run.
+%% may take where it is longer than for others. Without `charts' of its own a figure has all those
+%% of the run.
 -type figure() :: #{id := string(), where := string(), claim := string(), cells := [string()],
                     minutes => pos_integer(),
                     charts => fun((weft_report_results:results()) -> [weft_report_svg:chart()]),

@@ -294,9 +294,9 @@ few_of_millions_may_fail_test() ->
 
 %% At the rate at which two quiet cores did them (docs/benchmarks/paper/riak_availability).
 there_is_time_for_millions_test() ->
-    [Cells] = [Of || #{id := "riak_availability", cells := Of} <- weft_papers_figures:figures()],
+    [Figure] = [Of || #{id := "riak_availability"} = Of <- weft_papers_figures:figures()],
     #{repetitions := Repetitions} =
-        weft_bench_cli:expected(weft_papers_figures:arguments(Cells, []), weft_papers:more()),
+        weft_bench_cli:expected(weft_papers_figures:arguments(Figure, []), weft_papers:more()),
     [Ms] = [DurationMs || #{workload := riak_availability, with := #{duration_ms := DurationMs}}
                               <- weft_store_workload:cells(full)],
     ?assert(Repetitions * Ms / 1000 * 3400 > 3000000).
@@ -313,8 +313,8 @@ each_figure_finds_something_in_its_cells_test_() ->
      || #{id := Id, cells := Cells} <- weft_papers_figures:figures(),
         Options <- [[], ["--quick"]]].
 
-%% None takes 20 minutes, or more than it says, and all are measured twice at least, but for clusters
-%% of many nodes without quotas; those with quotas for as long as they need three times.
+%% None takes 20 minutes, or more than it says, and all are measured twice at least, but for
+%% clusters of many nodes without quotas; those with quotas for as long as they need three times.
 each_figure_takes_less_than_twenty_minutes_test() ->
     [begin
          #{minutes := Minutes, repetitions := Repetitions} =

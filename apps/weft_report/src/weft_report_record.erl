@@ -117,17 +117,19 @@ metrics() ->
      {last_half_percent, "%", none, "what the last half of the time did, of what the first did"},
      {stalled_s, "s", less, "time in which something waited that took a second or more since due"},
      {repeated_operations, "", none, "times that one was sent to another node after an error"}]
-        ++ traffic_metrics()
-        ++ [{list_to_atom(Operation ++ What), "us", less, Text ++ " of this operation"}
-            || Operation <- ["spawning", "remote_call", "rex_call", "gen_server_call",
-                             "fsm_server_call", "register", "whereis", "unregister",
-                             "local_register", "local_whereis", "local_unregister"],
-               {What, Text} <- [{"_mean_us", "mean time"}, {"_p99_us", "p99"}]]
-        ++ [{list_to_atom(Operation ++ "_count"), "", none, "how many times these are taken from"}
-            || Operation <- ["register", "whereis", "unregister"]]
-        ++ busy_metrics() ++ store_metrics() ++ rest_metrics() ++ circumstances()
+        ++ traffic_metrics() ++ operation_metrics() ++ busy_metrics() ++ store_metrics()
+        ++ rest_metrics() ++ circumstances()
         ++ [{skipped, "", none, "not possible, see note"},
             {failed, "", none, "went wrong, see note"}].
+
+operation_metrics() ->
+    [{list_to_atom(Operation ++ What), "us", less, Text ++ " of this operation"}
+     || Operation <- ["spawning", "remote_call", "rex_call", "gen_server_call", "fsm_server_call",
+                      "register", "whereis", "unregister", "local_register", "local_whereis",
+                      "local_unregister"],
+        {What, Text} <- [{"_mean_us", "mean time"}, {"_p99_us", "p99"}]]
+        ++ [{list_to_atom(Operation ++ "_count"), "", none, "how many times these are taken from"}
+            || Operation <- ["register", "whereis", "unregister"]].
 
 traffic_metrics() ->
     [{connections_max, "", less, "TCP connections of the node that has most of them"},

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a node computes for a command of DE-Bench. As there it takes its time by the clock:
 %% processes that compute at the same time, on one core, are all done after that time, and a node
-%% that stands still for it has computed nothing. With a number of rounds each computes by itself, so
-%% that what a core can do is a limit.
+%% that stands still for it has computed nothing. With a number of rounds each computes by itself,
+%% so that what a core can do is a limit.
 -module(weft_de_bench_computation).
 
 -export([new/2, run/1, rounds_per_us/0]).

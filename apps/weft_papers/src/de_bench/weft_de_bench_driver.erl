@@ -15,10 +15,11 @@
 %% Peer to peer operations carry packet_size bytes there and back, and the other node computes for
 %% delay_remote_function microseconds (`weft_de_bench_computation'). After a register the worker
 %% looks the name up and then unregisters it, whatever is drawn; a look-up or unregister that is
-%% drawn otherwise is nothing, and not counted. So is each operation, of names too, whose random node
-%% is this one: the share of each operation is the same on few nodes and on many. A node alone has
-%% names, and no peers. With transitive_connection false the random node is one of the own groups, if
-%% there are any. The time of a name in several groups is that of all of them over their number.
+%% drawn otherwise is nothing, and not counted. So is each operation, of names too, whose random
+%% node is this one: the share of each operation is the same on few nodes and on many. A node alone
+%% has names, and no peers. With transitive_connection false the random node is one of the own
+%% groups, if there are any. The time of a name in several groups is that of all of them over their
+%% number.
 -module(weft_de_bench_driver).
 
 -export([new/1, run/4, terminate/2, operations/0, labels/1, prepare/1]).
@@ -95,8 +96,8 @@ new(Id) ->
                                  basho_bench_config:get(delay_remote_function, 0),
                                  basho_bench_config:get(rounds_per_us, none))}}.
 
-%% @doc What was begun with a name comes before what was drawn, and is counted as what it is. What is
-%% drawn for this node is nothing, and what was begun waits.
+%% @doc What was begun with a name comes before what was drawn, and is counted as what it is. What
+%% is drawn for this node is nothing, and what was begun waits.
 -spec run(atom(), fun(), fun(), #driver{}) -> term().
 run(Drawn, _Key, _Value, #driver{nodes = Nodes} = Driver) ->
     case element(rand:uniform(tuple_size(Nodes)), Nodes) of
