@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What channels promise, where it is easily broken: large messages that do not compress or
-%% take longer than a stream rests, messages with a label that are refused, acknowledged ones that
-%% wait for longer than an attempt, labels that nobody uses any more.
+%% take longer than a stream rests, messages with a label that are refused or lost, acknowledged
+%% ones that wait for longer than an attempt, labels that nobody uses any more.
 -module(weft_channel_promises_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -10,8 +10,12 @@
 -import(weft_test_nodes, [name/1, until/1]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+%% Run on a node.
+-export([overflow/2]).
 -export([what_does_not_compress_arrives/1, a_stream_rests_when_large_messages_have_arrived/1,
-         what_is_refused_holds_up_nobody/1, what_waits_is_not_sent_again/1,
+         pieces_for_a_former_sender_are_not_taken/1, too_much_is_told_to_the_peer/1,
+         what_is_refused_holds_up_nobody/1, what_is_lost_here_holds_up_nobody/1,
+         what_waits_is_not_sent_again/1,
          labels_that_are_not_used_make_room/1]).
 
 -define(T, weft_channel_traffic).
@@ -23,8 +27,9 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     [what_does_not_compress_arrives, a_stream_rests_when_large_messages_have_arrived,
-     what_is_refused_holds_up_nobody, what_waits_is_not_sent_again,
-     labels_that_are_not_used_make_room].
+     pieces_for_a_former_sender_are_not_taken, too_much_is_told_to_the_peer,
+     what_is_refused_holds_up_nobody, what_is_lost_here_holds_up_nobody,
+     what_waits_is_not_sent_again, labels_that_are_not_used_make_room].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -67,6 +72,37 @@ a_stream_rests_when_large_messages_have_arrived(Config) ->
           end),
     ?assertMatch(#{lost := 0}, counters(A, default)).
 
+%% Those who have the pieces outlive the process that numbers them.
+pieces_for_a_former_sender_are_not_taken(Config) ->
+    [A, B] = cluster(Config),
+    To = {keeper, name(B)},
+    [First, Former, Third, Fourth] = [rand:bytes(300000) || _ <- [1, 2, 3, 4]],
+    ok = call(A, weft, send, [To, First, #{channel => default, ack => true}]),
+    [Sender] = [Pid || {{_, default, P}, Pid, _} <- call(A, weft_channels, senders, []), P < 32],
+    Carriers = [Pid || {{_, _, P}, Pid} <- call(B, weft_channels, receivers, []), P >= 32],
+    _ = [ok = call(B, sys, suspend, [Pid]) || Pid <- Carriers],
+    ok = call(A, weft, send, [To, Former, default]),
+    until(fun() -> maps:get(unacked_bytes, call(A, gen_server, call, [Sender, info])) =:= 0 end),
+    true = call(A, erlang, exit, [Sender, kill]),
+    until(fun() -> not call(A, erlang, is_process_alive, [Sender]) end),
+    _ = [ok = call(A, weft, send, [To, Message, default]) || Message <- [Third, Fourth]],
+    _ = [ok = call(B, sys, resume, [Pid]) || Pid <- Carriers],
+    until(fun() -> [Third, Fourth] -- received(B) =:= [] end).
+
+%% It repeats what was not taken.
+too_much_is_told_to_the_peer(Config) ->
+    [A, B] = cluster([{window_bytes, 65536}], Config),
+    ok = call(A, weft, send, [{keeper, name(B)}, first, #{channel => default, ack => true}]),
+    [Receiver] = [Pid || {{_, <<"default">>, _}, Pid} <- call(B, weft_channels, receivers, [])],
+    ?assertEqual({weft_handler, {drop, 7}}, call(B, ?MODULE, overflow, [Receiver, 7])).
+
+%% What the link is told for which a receiver gets more than it can keep until earlier numbers come.
+overflow(Receiver, Label) ->
+    Payload = binary:copy(<<0>>, 10 bsl 20),
+    _ = [Receiver ! {weft_packet, none, self(), none, Label, {data, none, N, frames, Payload}}
+         || N <- [1000, 1001]],
+    receive {weft_handler, _} = Told -> Told after 5000 -> nothing end.
+
 %% It has had its place in the order of the label.
 what_is_refused_holds_up_nobody(Config) ->
     [A, B] = cluster([{window_bytes, 65536}], Config),
@@ -83,6 +119,28 @@ what_is_refused_holds_up_nobody(Config) ->
     ?assertEqual(ok, call(A, weft, send, [To, last, Labelled#{ack => true}])),
     ?assertEqual(last, lists:last(received(B))),
     ?assertMatch(#{causal_forced := 0}, counters(B, strict)).
+
+%% It waits behind a large message, and is lost with the process that has parts of that one.
+what_is_lost_here_holds_up_nobody(Config) ->
+    [A, B] = cluster(Config),
+    To = {keeper, name(B)},
+    Labelled = #{channel => default, label => talk},
+    First = rand:bytes(300000),
+    ok = call(A, weft, send, [To, First, Labelled#{ack => true}]),
+    Senders = [{P, Pid} || {{_, default, P}, Pid, _} <- call(A, weft_channels, senders, [])],
+    [Sender] = [Pid || {P, Pid} <- Senders, P < 32],
+    Carriers = [Pid || {{_, _, P}, Pid} <- call(B, weft_channels, receivers, []), P >= 32],
+    _ = [ok = call(B, sys, suspend, [Pid]) || Pid <- Carriers],
+    ok = call(A, weft, send, [To, binary:copy(<<1>>, 17 bsl 20), default]),
+    ok = call(A, weft, send, [To, lost, Labelled]),
+    until(fun() -> maps:get(queued_bytes, call(A, gen_server, call, [Sender, info])) > 0 end),
+    _ = [call(A, erlang, exit, [Pid, kill]) || {P, Pid} <- Senders, P >= 32],
+    until(fun() -> not call(A, erlang, is_process_alive, [Sender]) end),
+    _ = [call(B, sys, resume, [Pid]) || Pid <- Carriers],
+    ?assertEqual(ok, call(A, weft, send, [To, last, Labelled#{ack => true}])),
+    ?assertEqual([First, last], received(B)),
+    ?assertMatch(#{lost := 1}, counters(A, default)),
+    ?assertMatch(#{causal_forced := 0}, counters(B, default)).
 
 %% Its stream loses nothing, so the receiver need not remember it for as long as it waits there.
 what_waits_is_not_sent_again(Config) ->

@@ -120,8 +120,11 @@ stamp_for(Peer, #label{causal = Causal0} = Label) ->
 %% @private
 handle_cast({arrived, Stamp, Message, Bytes, Counters}, Label) ->
     {noreply, taken(Stamp, Message, Bytes, Label#label{is_used = true, counters = Counters})};
+%% A node that is not connected waits for nothing of this one any more; no connection is made to
+%% tell it.
 handle_cast({unsent, Node, Stamp}, #label{peers = Peers} = Label) ->
-    _ = [gen_server:cast(Peer, {skipped, Stamp}) || #{Node := Peer} <- [Peers]],
+    _ = [gen_server:cast(Peer, {skipped, Stamp})
+         || #{Node := Peer} <- [Peers], lists:member(Node, nodes(connected))],
     {noreply, Label};
 handle_cast({skipped, Stamp}, Label) ->
     {noreply, taken(Stamp, skipped, 0, Label#label{is_used = true})};
