@@ -179,6 +179,20 @@ leaving_gives_up_everything_and_dials_no_more_test() ->
     ?assertMatch({_, []}, handle({neighbour_down, Server, closed}, State3)),
     ?assertMatch({_, []}, handle({notice, {seeds, ['s2@host']}}, State3)).
 
+%% A driver may have one when the code is loaded.
+a_state_of_earlier_code_goes_on_test() ->
+    {State0, _} = client(1),
+    [Server] = weft_client_server_core:neighbours(State0),
+    {State, _} = up(Server, server, State0),
+    {state, Self, Role, Servers, Found, Membership, Links, Target, Failing, Held, _, _, _, Rand,
+     Out} = State,
+    Former = {state, Self, Role, Servers, Found, Membership, Links, Target, Failing, Held, Rand,
+              Out},
+    ?assertEqual([Server], weft_client_server_core:neighbours(Former)),
+    Lost = {neighbour_down, Server, closed},
+    ?assertEqual(dialled(element(2, handle(Lost, State))),
+                 dialled(element(2, handle(Lost, Former)))).
+
 %% --- properties -------------------------------------------------------------------------------
 
 %% Whatever goes up, down, is silent or changes its role in whatever order: a client wants known

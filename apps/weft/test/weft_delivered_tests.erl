@@ -81,6 +81,22 @@ of_too_many_origins_the_one_silent_for_longest_is_forgotten_test() ->
     ?assertEqual([true, false, false],
                  [weft_delivered:is_new({{Node, 1}, 1}, Delivered) || Node <- [a, b, c]]).
 
+%% A state may have them when the code is loaded.
+entries_of_earlier_code_are_read_test() ->
+    Gap = earlier({[{8, 8}, {1, 5}], 100, 100}),
+    ?assertEqual([false, true, false], [is_new(N, Gap) || N <- [5, 6, 8]]),
+    ?assertMatch({[{?ORIGIN, 2}], _}, weft_delivered:give_up(1100, Gap)),
+    ?assertMatch({[], _}, weft_delivered:give_up(9000, add_all([6, 7], 200, Gap))),
+    Whole = earlier({[{1, 5}], 100, none}),
+    Later = weft_delivered:add({{'b@host', 1}, 1}, 200, Whole),
+    ?assertEqual([true, true], [is_new(N, Later) || N <- [5, 6]]),
+    ?assertMatch({[], _}, weft_delivered:give_up(9000, Whole)).
+
+%% With room for one origin.
+earlier(Entry) ->
+    {delivered, _, RangesMax, OriginsMax, GiveUpMs, ForgetMs} = new(#{origins_max => 1}),
+    {delivered, #{?ORIGIN => Entry}, RangesMax, OriginsMax, GiveUpMs, ForgetMs}.
+
 new(Options) ->
     weft_delivered:new(maps:merge(#{give_up_ms => 1000, forget_ms => 600000}, Options)).
 

@@ -11,15 +11,35 @@
 
 %% While the release waits for a quorum the lease may end, and another keeper may get the name.
 only_what_was_registered_is_released_test() ->
+    in_scope(fun(Keeper) ->
+        ok = weft_global_keeper:release(Keeper),
+        ?assertMatch({unregister, ?NAME, ?TOKEN, _}, asked())
+    end).
+
+%% Of code that did not keep the token.
+what_earlier_code_has_registered_is_released_test() ->
+    in_scope(fun(Keeper) ->
+        Handle = ets:new(weft_names_strong:handle(?SCOPE), [named_table, public]),
+        UntilMs = weft_suspension:now_ms() + 60000,
+        true = ets:insert(Handle, [{{name, ?NAME}, own, Keeper, ?TOKEN, me, 1, exit},
+                                   {{lease, 1}, UntilMs}]),
+        _ = sys:replace_state(Keeper, fun({keeper, Via, Pids, _}) -> {keeper, Via, Pids, none} end),
+        ok = weft_global_keeper:release(Keeper),
+        ?assertMatch({unregister, ?NAME, ?TOKEN, _}, asked()),
+        true = ets:delete(Handle)
+    end).
+
+in_scope(Fun) ->
     Test = self(),
     Scope = spawn_link(fun() -> scope(Test) end),
     true = register(weft_names_strong:handle(?SCOPE), Scope),
     {ok, Keeper} = weft_global_keeper:keep({?SCOPE, ?NAME}, me),
     ?assertMatch({register, ?NAME, Keeper, me, exit, _}, asked()),
-    ok = weft_global_keeper:release(Keeper),
-    ?assertMatch({unregister, ?NAME, ?TOKEN, _}, asked()),
+    Fun(Keeper),
     true = unlink(Scope),
-    exit(Scope, kill).
+    Monitor = monitor(process, Scope),
+    exit(Scope, kill),
+    receive {'DOWN', Monitor, process, Scope, _} -> ok end.
 
 scope(Test) ->
     receive

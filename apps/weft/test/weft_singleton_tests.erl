@@ -33,6 +33,19 @@ a_holder_that_has_ended_is_not_asked_for_again_and_again_test() ->
         ?assertEqual(not_asked, asked(?QUIET_MS))
     end).
 
+%% Its state when that code was replaced, and the message of its timer.
+who_waits_since_earlier_code_asks_again_test() ->
+    competing(holder(), fun(Pid) ->
+        Before = sys:replace_state(Pid, fun({singleton, Name, Handle, Start, Options, waiting, none,
+                                             none, {timer, _}, Holder}) ->
+            {singleton, Name, Handle, Start, Options, waiting, none, none, none, Holder}
+        end),
+        Pid ! retry,
+        ?assertEqual(asked, asked(5000)),
+        until_waiting(Pid),
+        ?assertEqual(tuple_size(Before), tuple_size(sys:get_state(Pid)))
+    end).
+
 %% However often it has asked meanwhile because a holder ended.
 who_waits_asks_once_in_each_time_test() ->
     Holders = [holder() || _ <- lists:seq(1, 20)],

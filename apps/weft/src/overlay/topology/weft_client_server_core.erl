@@ -51,7 +51,14 @@
     %% Effects of the present event.
     out = [] :: weft_core:effects()}).
 
+%% That of earlier code, which counted on each link.
+-type former() :: {state, weft_core:node_id(), client | server, Servers :: list(), Found :: list(),
+                   weft_membership:membership(), weft_wanted_links:links(),
+                   Target :: pos_integer(), Failing :: list(), Held :: list(), rand:state(),
+                   weft_core:effects()}.
+
 -define(VERSION, {client_server, 1}).
+-define(SILENT_MS, 5000).
 
 %% @doc See `weft_core'. Options: `role', `servers' (a list, or `discovered' for none yet), `links'
 %% (1; of a client), `silent_ms' (5000), and those of `weft_membership:new/3' and
@@ -64,13 +71,22 @@ init(Self, #{role := Role} = Options) ->
                           servers = ordsets:from_list(seeds(Options)),
                           links = weft_wanted_links:new(Self, Options),
                           target = maps:get(links, Options, 1),
-                          silent_ms = maps:get(silent_ms, Options, 5000),
+                          silent_ms = maps:get(silent_ms, Options, ?SILENT_MS),
                           rand = weft_core:seed(Self, ?MODULE, Options), out = Effects})).
 
 %% @doc See `weft_core'.
--spec handle(weft_core:event(), integer(), #state{}) -> {#state{}, weft_core:effects()}.
+-spec handle(weft_core:event(), integer(), #state{} | former()) ->
+          {#state{}, weft_core:effects()}.
 handle(Event, NowMs, State) ->
-    finish(on(Event, NowMs, State)).
+    finish(on(Event, NowMs, present(State))).
+
+%% Code may be loaded while a driver has a state.
+present(#state{} = State) ->
+    State;
+present({state, Self, Role, Servers, Found, Membership, Links, Target, Failing, Held, Rand, Out}) ->
+    #state{self = Self, role = Role, servers = Servers, found = Found, membership = Membership,
+           links = Links, target = Target, failing = Failing, held = Held, rand = Rand, out = Out,
+           silent_ms = ?SILENT_MS}.
 
 on({neighbour_up, Node} = Event, NowMs, State) ->
     gossip(Event, NowMs, balance(came_up(Node, State)));
@@ -301,9 +317,9 @@ partial(_Self, _Options) ->
     true.
 
 %% @doc See `weft_topology'.
--spec neighbours(#state{}) -> [weft_core:node_id()].
+-spec neighbours(#state{} | former()) -> [weft_core:node_id()].
 neighbours(State) ->
-    wanted(State).
+    wanted(present(State)).
 
 %% @doc See `weft_topology'.
 -spec seeds(map()) -> [weft_core:node_id()].

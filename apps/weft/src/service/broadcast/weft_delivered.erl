@@ -26,8 +26,11 @@
     %% So many messages are given up, and not reported yet.
     lost = 0 :: non_neg_integer()}).
 
+%% Of earlier code, whose state may be here still when this one is loaded.
+-type former() :: {[range()], LastMs :: integer(), GapMs :: integer() | none}.
+
 -record(delivered, {
-    origins = #{} :: #{origin() => #heard{}},
+    origins = #{} :: #{origin() => #heard{} | former()},
     ranges_max :: pos_integer(),
     origins_max :: pos_integer(),
     give_up_ms :: pos_integer(),
@@ -48,14 +51,20 @@ new(#{give_up_ms := GiveUpMs, forget_ms := ForgetMs} = Options) ->
 -spec is_new(id(), delivered()) -> boolean().
 is_new({Origin, Number}, #delivered{origins = Origins}) ->
     case Origins of
-        #{Origin := #heard{ranges = Ranges}} -> not in_ranges(Number, Ranges);
+        #{Origin := Entry} -> not in_ranges(Number, (heard(Entry))#heard.ranges);
         #{} -> true
     end.
+
+heard(#heard{} = Heard) -> Heard;
+heard({Ranges, LastMs, none}) -> #heard{ranges = Ranges, last_ms = LastMs};
+heard({Ranges, LastMs, GapMs}) ->
+    #heard{ranges = Ranges, last_ms = LastMs, gaps = {GapMs, span(Ranges)}}.
 
 %% @doc The message is delivered now.
 -spec add(id(), NowMs :: integer(), delivered()) -> delivered().
 add({Origin, Number}, NowMs, #delivered{origins = Origins0, ranges_max = Max} = Delivered) ->
-    #heard{ranges = Ranges0} = Heard0 = maps:get(Origin, Origins0, #heard{last_ms = NowMs}),
+    Entry = maps:get(Origin, Origins0, #heard{last_ms = NowMs}),
+    #heard{ranges = Ranges0} = Heard0 = heard(Entry),
     Heard = bound(Max, Heard0#heard{ranges = insert(Number, Ranges0), last_ms = NowMs}),
     Delivered#delivered{origins = bound_origins(Delivered#delivered.origins_max,
                                                 Origins0#{Origin => with_gaps(NowMs, Heard)})}.
@@ -92,8 +101,8 @@ lacking([_Lowest]) -> 0.
 
 bound_origins(Max, Origins) when map_size(Origins) =< Max -> Origins;
 bound_origins(_Max, Origins) ->
-    {_, Oldest} = lists:min([{LastMs, Origin}
-                             || {Origin, #heard{last_ms = LastMs}} <- maps:to_list(Origins)]),
+    {_, Oldest} = lists:min([{(heard(Entry))#heard.last_ms, Origin}
+                             || {Origin, Entry} <- maps:to_list(Origins)]),
     maps:remove(Oldest, Origins).
 
 %% @doc Closes old gaps and forgets silent origins. The result says of which origins messages were
@@ -101,7 +110,7 @@ bound_origins(_Max, Origins) ->
 -spec give_up(NowMs :: integer(), delivered()) ->
           {[{origin(), Lost :: pos_integer()}], delivered()}.
 give_up(NowMs, #delivered{origins = Origins, give_up_ms = GiveUpMs, forget_ms = ForgetMs} = D) ->
-    Closed = maps:map(fun(_, Heard) -> close(NowMs, NowMs - GiveUpMs, Heard) end, Origins),
+    Closed = maps:map(fun(_, Entry) -> close(NowMs, NowMs - GiveUpMs, heard(Entry)) end, Origins),
     Kept = maps:filter(fun(_, #heard{last_ms = LastMs, gaps = Gaps}) ->
                            Gaps =/= none orelse NowMs - LastMs < ForgetMs
                        end, Closed),

@@ -17,10 +17,9 @@
 -record(keeper, {via :: weft_names:via(),
                  %% The processes that it is kept for, by monitor.
                  pids :: #{reference() => pid()},
-                 %% By which it has the name, if it is not another one that has it.
-                 token = none :: none | pos_integer(),
-                 %% The keeper on another node that has the name, if it is not this one.
-                 first = none :: none | {pid(), reference()}}).
+                 %% By what it has the name, or the keeper on another node that has it. One of
+                 %% earlier code that has it does not know its token.
+                 first = none :: none | {token, pos_integer()} | {pid(), reference()}}).
 
 %% @doc Keeps a name for the caller. `error': another requester has it, or there is no quorum.
 -spec keep(weft_names:via(), Requester :: term()) -> {ok, pid()} | error.
@@ -66,7 +65,7 @@ init({Pid, {Scope, Name} = Via, Requester}) ->
     Handle = weft_names_strong:handle(Scope),
     case weft_names_strong:acquire(Handle, Name, self(), #{meta => Requester}) of
         {ok, Token} ->
-            {ok, Keeper#keeper{token = Token}};
+            {ok, Keeper#keeper{first = {token, Token}}};
         {error, {taken, Other}} ->
             case weft_names:lookup(Via) of
                 {ok, Other, Requester} when node(Other) =:= node() ->
@@ -132,8 +131,13 @@ left(Monitor, #keeper{pids = Pids} = Keeper) ->
     Keeper#keeper{pids = Left}.
 
 %% By the token: if the lease has ended, another keeper may have the name by now.
-given_up(#keeper{via = {Scope, Name}, token = Token, first = none}) ->
+given_up(#keeper{via = {Scope, Name}, first = {token, Token}}) ->
     weft_names_strong:release(weft_names_strong:handle(Scope), Name, {self(), Token});
+given_up(#keeper{via = {Scope, Name}, first = none} = Keeper) ->
+    case weft_names_strong:held(weft_names_strong:handle(Scope), Name) of
+        {ok, Token} -> given_up(Keeper#keeper{first = {token, Token}});
+        undefined -> ok
+    end;
 given_up(#keeper{first = {First, Monitor}}) ->
     demonitor(Monitor, [flush]),
     release(First).

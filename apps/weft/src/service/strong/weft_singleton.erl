@@ -40,11 +40,11 @@
     state = asking :: waiting | asking | running,
     child = none :: none | pid(),
     token = none :: none | pos_integer(),
-    %% The process that asks for the name on behalf of this one, and the monitor of the holder.
-    helper = none :: none | {Monitor :: reference(), Question :: reference()},
-    holder = none :: none | reference(),
-    %% While it waits: when it asks again.
-    timer = none :: none | reference()}).
+    %% The process that asks for the name on behalf of this one, or while this one waits, when it
+    %% asks again; and the monitor of the holder.
+    helper = none :: none | {Monitor :: reference(), Question :: reference()}
+                   | {timer, reference()},
+    holder = none :: none | reference()}).
 
 %% @doc Starts the competitor of this node. The scope must be a strong one.
 -spec start_link(name(), {module(), atom(), [term()]}, options()) -> gen_server:start_ret().
@@ -101,9 +101,14 @@ handle_info({'DOWN', Ref, process, _, _Reason}, #singleton{holder = Ref} = Singl
     {noreply, ask(Singleton#singleton{holder = none})};
 handle_info({'DOWN', _Former, process, _, _Reason}, Singleton) ->
     {noreply, Singleton};
-handle_info({timeout, Timer, retry}, #singleton{timer = Timer} = Singleton) ->
+handle_info({timeout, Timer, retry}, #singleton{helper = {timer, Timer}} = Singleton) ->
     {noreply, ask(Singleton)};
 handle_info({timeout, _Former, retry}, Singleton) ->
+    {noreply, Singleton};
+%% Earlier code has started a timer with this message.
+handle_info(retry, #singleton{state = waiting} = Singleton) ->
+    {noreply, ask(Singleton)};
+handle_info(retry, Singleton) ->
     {noreply, Singleton};
 %% The lease was lost before the name was handed over to the child.
 handle_info({weft_names_lost, _Scope, _Name, Token}, #singleton{token = Token} = Singleton) ->
@@ -140,8 +145,10 @@ terminate(_Reason, #singleton{child = Child, options = Options}) ->
 %% --- competing --------------------------------------------------------------------------------
 
 %% A helper asks, so that this process can be stopped meanwhile.
-ask(#singleton{helper = none, handle = Handle, name = {_, Name}, timer = Timer} = Singleton) ->
-    _ = is_reference(Timer) andalso erlang:cancel_timer(Timer),
+ask(#singleton{helper = {timer, Timer}} = Singleton) ->
+    _ = erlang:cancel_timer(Timer),
+    ask(Singleton#singleton{helper = none});
+ask(#singleton{helper = none, handle = Handle, name = {_, Name}} = Singleton) ->
     Self = self(),
     Question = make_ref(),
     {_, Monitor} = spawn_monitor(fun() ->
@@ -149,7 +156,7 @@ ask(#singleton{helper = none, handle = Handle, name = {_, Name}, timer = Timer} 
                                                                  timeout_ms => ?ASK_MS}),
         Self ! {asked, Question, Answer}
     end),
-    Singleton#singleton{state = asking, helper = {Monitor, Question}, timer = none};
+    Singleton#singleton{state = asking, helper = {Monitor, Question}};
 ask(Singleton) ->
     Singleton.
 
@@ -163,7 +170,7 @@ answered({error, _}, Singleton) ->
 wait(#singleton{options = Options} = Singleton) ->
     RetryMs = maps:get(retry_ms, Options, ?RETRY_MS),
     Timer = erlang:start_timer(RetryMs div 2 + rand:uniform(RetryMs), self(), retry),
-    Singleton#singleton{state = waiting, timer = Timer}.
+    Singleton#singleton{state = waiting, helper = {timer, Timer}}.
 
 watch(Holder, Singleton) ->
     (unwatched(Singleton))#singleton{holder = monitor(process, Holder)}.
