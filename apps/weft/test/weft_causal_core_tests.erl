@@ -111,6 +111,29 @@ a_participant_that_comes_back_is_in_order_again_test() ->
     {[{causal, third}], B3} = ?C:arrived(Third, third, 0, B2),
     ?assertEqual(0, ?C:waiting(B3)).
 
+%% The first one ended, when nobody had used the label for long, and 3 came in its place.
+what_was_sent_to_an_earlier_participant_counts_for_no_later_message_test_() ->
+    [?_test(sent_to_an_earlier_participant(P)) || P <- [?C:new(3, 10000, 100), lost(1)]].
+
+sent_to_an_earlier_participant(P0) ->
+    {ok, _, A1} = ?C:stamp(2, ?C:new(1, 10000, 100)),
+    {ok, Late, A2} = ?C:stamp(2, A1),
+    {[{causal, late}], P1} = ?C:arrived(Late, late, 0, P0),
+    {ok, Question, A3} = ?C:stamp(3, A2),
+    {ok, Second, A4} = ?C:stamp(3, A3),
+    {ok, Third, A5} = ?C:stamp(3, A4),
+    {ok, News, _} = ?C:stamp(4, A5),
+    {[{causal, question}], P2} = ?C:arrived(Question, question, 0, P1),
+    {[{causal, news}], B1} = ?C:arrived(News, news, 0, ?C:new(4, 10000, 100)),
+    {ok, Answer, _} = ?C:stamp(3, B1),
+    {[], P3} = ?C:arrived(Answer, answer, 0, P2),
+    {[{causal, second}], P4} = ?C:arrived(Second, second, 0, P3),
+    ?assertMatch({[{causal, third}, {causal, answer}], _}, ?C:arrived(Third, third, 0, P4)).
+
+lost(Who) ->
+    {[], State} = ?C:down(Who, lost, ?C:new(3, 10000, 100)),
+    State.
+
 what_is_no_stamp_is_malformed_test_() ->
     State = ?C:new(1, 1000, 2),
     [?_assertEqual({error, malformed}, ?C:arrived(Stamp, m, 0, State))

@@ -11,6 +11,12 @@
 %% was lost, will not arrive any more. `down/3' ends the waiting for them; when the participant is
 %% heard again, what it sent before counts as delivered. So the order holds among participants that
 %% stay connected.
+%%
+%% A stamp does not say whom it is for, and a message may arrive at the successor of a participant
+%% that has ended. It must not count there for one that its sender has sent to the successor. The
+%% matrix shows which it is: a sender numbers a message by what the matrix has of its receiver. Only
+%% the first message of a sender to either of them can not be told apart.
+%%
 %% What waits is bounded: over the bound the oldest message is delivered out of order and marked as
 %% `forced'. The number of pairs is bounded too; a new pair over the bound is an error.
 -module(weft_causal_core).
@@ -24,7 +30,8 @@
 -type stamp() :: {From :: participant(), Number :: pos_integer(), matrix()}.
 -type delivered() :: {causal | forced, Message :: term()}.
 
--record(waiting, {from :: participant(), before :: matrix(),
+%% From: none if it was sent to an earlier participant.
+-record(waiting, {from :: participant() | none, before :: matrix(),
                   needs :: [{participant(), pos_integer()}], message :: term(),
                   bytes :: non_neg_integer()}).
 -record(causal, {self :: participant(),
@@ -57,7 +64,7 @@ stamp(To, #causal{self = Self, sent = Sent} = State) ->
 %% @doc A message has arrived. Returns what may be delivered now, in order.
 -spec arrived(stamp(), Message :: term(), Bytes :: non_neg_integer(), state()) ->
           {[delivered()], state()} | {error, malformed | too_many_participants}.
-arrived({From, Number, Before} = Stamp, Message, Bytes,
+arrived({_From, Number, Before} = Stamp, Message, Bytes,
         #causal{self = Self, sent = Sent, waiting = Waiting, bytes = All} = State0) ->
     case is_stamp(Stamp) andalso bounded(merge(Before, Sent), State0) of
         false ->
@@ -65,8 +72,9 @@ arrived({From, Number, Before} = Stamp, Message, Bytes,
         {error, _} = Error ->
             Error;
         {ok, _} ->
-            State = heard(From, Number, State0),
-            New = #waiting{from = From, before = Before, needs = needs(Before, Self),
+            Sender = sender(Stamp, Self),
+            State = heard(Sender, Number, State0),
+            New = #waiting{from = Sender, before = Before, needs = needs(Before, Self),
                            message = Message, bytes = Bytes + ?ENTRY_BYTES},
             give_out([], State#causal{waiting = Waiting ++ [New],
                                       bytes = All + New#waiting.bytes})
@@ -87,6 +95,12 @@ is_count(Term) -> is_integer(Term) andalso Term > 0.
 
 needs(Before, Self) ->
     [{Who, Count} || {{Who, To}, Count} <- maps:to_list(Before), To =:= Self].
+
+sender({From, Number, Before}, Self) ->
+    case maps:get({From, Self}, Before, 0) =:= Number - 1 of
+        true -> From;
+        false -> none
+    end.
 
 %% A participant that was lost: all that it has sent before has come or never will.
 heard(From, Number, #causal{delivered = Delivered} = State) ->
@@ -125,6 +139,9 @@ are_met(Needs, #causal{delivered = Delivered}) ->
                       end
               end, Needs).
 
+deliver(#waiting{from = none, before = Before, bytes = Bytes},
+        #causal{sent = Sent, bytes = All} = State) ->
+    State#causal{sent = merge(Before, Sent), bytes = All - Bytes};
 deliver(#waiting{from = From, before = Before, bytes = Bytes},
         #causal{self = Self, sent = Sent, delivered = Delivered, bytes = All} = State) ->
     Pair = {From, Self},
