@@ -56,7 +56,8 @@ discovery(Config) ->
     supervised(weft_discovery_sup, [Config]).
 
 %% @doc From now on these sources are asked, at this interval. What other processes have named stays
-%% a seed. If one of their processes does not start, those of before go on.
+%% a seed. If one of their processes does not start, those of before go on; if these do not start,
+%% either, there are none until the next change.
 -spec change_discovery(weft_discovery_poller:config()) -> ok | {error, term()}.
 change_discovery(Config) ->
     {ok, #{start := {_, _, [Before]}}} = supervisor:get_childspec(?MODULE, weft_discovery_sup),
@@ -72,9 +73,18 @@ replace_discovery(Config, Before, Added) ->
         {ok, _} ->
             lists:foreach(fun weft_discovery_poller:add/1, Added);
         {error, Reason} ->
-            {ok, _} = supervisor:start_child(?MODULE, discovery(Before)),
+            ok = discovery_again(Before),
             lists:foreach(fun weft_discovery_poller:add/1, Added),
             {error, Reason}
+    end.
+
+discovery_again(Before) ->
+    case supervisor:start_child(?MODULE, discovery(Before)) of
+        {ok, _} ->
+            ok;
+        {error, _} ->
+            {ok, _} = supervisor:start_child(?MODULE, discovery(Before#{sources := []})),
+            ok
     end.
 
 supervised(Module, Args) ->
