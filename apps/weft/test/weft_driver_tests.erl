@@ -168,6 +168,15 @@ a_new_core_takes_the_place_of_the_former(Pid) ->
     %% Had the stale timer reached the new core, it would have told before the fresh one.
     receive {weft_notice, ?NAME, {seen, {timer, stale}}} -> error(stale) after 0 -> ok end.
 
+what_its_core_wants_is_not_released_test() ->
+    with_driver(#{neighbours => [?PEER]}, fun what_its_core_wants_is_not_released/1).
+
+what_its_core_wants_is_not_released(_Pid) ->
+    ok = weft_driver:release(?NAME, ?PEER),
+    ok = weft_driver:release(?NAME, 'other@host'),
+    expect({disconnect, 'other@host'}),
+    receive {disconnect, _} = Wrong -> error(Wrong) after 0 -> ok end.
+
 what_is_not_for_it_changes_nothing_test() ->
     with_driver(fun what_is_not_for_it_changes_nothing/1).
 

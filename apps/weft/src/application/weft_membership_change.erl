@@ -74,12 +74,11 @@ joined(Node, false, _Written) ->
                         "node: change it on all nodes with weft:topology/1", [Node])
     end.
 
-%% It may have become a member over others, and nobody would end a dial that is never answered. A
-%% full mesh dials every member anyway.
+%% It may have become a member over others, and nobody would end a dial that is never answered.
 left_to_topology(Node) ->
-    case weft_links:up(Node) orelse not weft_overlay:is_partial() of
+    case weft_links:up(Node) of
         true -> ok;
-        false -> weft_links:disconnect(Node)
+        false -> weft_overlay:release(Node)
     end.
 
 until_member(Node, Reason, GiveUp) ->
@@ -118,7 +117,7 @@ why_not(Node, Reason) ->
 
 given_up(Node) ->
     ok = weft_discovery_poller:remove(Node),
-    weft_links:disconnect(Node).
+    weft_overlay:release(Node).
 
 %% --- leave ------------------------------------------------------------------------------------
 

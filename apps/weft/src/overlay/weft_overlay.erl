@@ -8,7 +8,7 @@
 
 -export([members/0, failed/0, neighbours/0, routes/0, route/1, is_settling/2, has_died/2,
          is_partial/0, has_asked/0, topology/0,
-         leave/0, seed/1, forget/1, boot_checks/3]).
+         leave/0, seed/1, release/1, forget/1, boot_checks/3]).
 
 %% The time that a topology may take to tell the others that this node leaves.
 -define(LEAVE_TIMEOUT_MS, 10000).
@@ -112,6 +112,12 @@ leave() ->
 -spec seed([node()]) -> ok.
 seed(Nodes) ->
     weft_driver:notice(weft_topology, {seeds, Nodes}).
+
+%% @doc A node to which a caller of `weft_links:connect/1' wanted a link keeps it only if the
+%% topology wants it, too: there is one wish for each link.
+-spec release(node()) -> ok.
+release(Node) ->
+    weft_driver:release(weft_topology, Node).
 
 %% @doc A member that will never come back is dialled no longer. If it is alive after all it comes
 %% back by itself.

@@ -23,7 +23,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/3, change/3, command/2, command/3, notice/2, subscribe/2, drops/1]).
+-export([start_link/3, change/3, command/2, command/3, notice/2, release/2, subscribe/2, drops/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, format_status/1]).
 
 %% Time for a new core to ask for its links before those of the core before are given up.
@@ -97,6 +97,12 @@ command(Name, Command, TimeoutMs) ->
 notice(Name, Notice) ->
     gen_server:cast(Name, {notice, Notice}).
 
+%% @doc Disconnects a node that was connected for a reason outside of the core, unless the core, a
+%% topology, wants it. Without effect when no such driver runs.
+-spec release(Name :: atom(), weft_core:node_id()) -> ok.
+release(Name, Node) ->
+    gen_server:cast(Name, {release, Node}).
+
 %% @doc From now on Pid gets `{weft_notice, Name, Notice}' for each notice of the core.
 -spec subscribe(Name :: atom(), pid()) -> ok.
 subscribe(Name, Pid) ->
@@ -164,6 +170,8 @@ handle_call(Request, _From, State) ->
 -spec handle_cast(term(), #driver{}) -> {noreply, #driver{}}.
 handle_cast({notice, Notice}, Driver) ->
     {noreply, event({notice, Notice}, Driver)};
+handle_cast({release, Node}, Driver) ->
+    {noreply, handover([Node], Driver)};
 handle_cast(Request, State) ->
     ok = weft_stray:message(Request),
     {noreply, State}.
