@@ -2,7 +2,9 @@
 %% @doc Clusters for the suites of programs that run on many nodes.
 -module(weft_bench_test_cluster).
 
--export([begin_suite/1, end_suite/1, with_nodes/4, run/5, command/3, connections/1]).
+-export([begin_suite/1, end_suite/1, with_nodes/4, run/5, loaded_in_run/4, command/3,
+         connections/1]).
+-export([begun/3, go_on/1]).
 
 -define(CALL_MS, 60000).
 
@@ -61,6 +63,56 @@ with_nodes(Variant, Shape, Config, Test) ->
 run(Program, Options, Names, Nodes, TimeoutMs) ->
     weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run,
                           {[Program, Options, Names, TimeoutMs], TimeoutMs * 2}).
+
+%% @doc Runs a program on nodes that have not run it before: the modules that nodes loaded while it
+%% was timed. Code that is loaded then is in the time.
+-spec loaded_in_run(module(), Options :: map(), weft_bench_nodes:nodes(),
+                    TimeoutMs :: pos_integer()) -> [{weft_bench_nodes:role(), [module()]}].
+loaded_in_run(Program, Options, Nodes, TimeoutMs) ->
+    First = fun(Function, Arguments) ->
+                weft_bench_nodes:call(Nodes, {n, 1}, ?MODULE, Function, {Arguments, TimeoutMs})
+            end,
+    Run = First(begun, [Program, Options, weft_bench_cluster:nodes(Nodes)]),
+    ok = First(go_on, [Run]),
+    Before = loaded(Nodes),
+    ok = First(go_on, [Run]),
+    After = loaded(Nodes),
+    ok = First(go_on, [Run]),
+    [{Role, Modules -- map_get(Role, Before)}
+     || {Role, Modules} <- maps:to_list(After), Modules -- map_get(Role, Before) =/= []].
+
+loaded(Nodes) ->
+    maps:from_list([{Role, weft_bench_nodes:call(Nodes, Role, erlang, loaded, {[], ?CALL_MS})}
+                    || Role <- weft_bench_nodes:roles(Nodes)]).
+
+%% @private On the first node: a process that starts the program, runs it, and ends it, each when it
+%% is told to go on.
+-spec begun(module(), Options :: map(), [node(), ...]) -> pid().
+begun(Program, Options, Names) ->
+    spawn(fun() ->
+              {ok, Plan} = Program:plan(Options, Names),
+              Started = step(fun() -> Program:start(Plan) end),
+              Ran = step(fun() -> Program:run(Started) end),
+              step(fun() -> {ok, _} = Program:check(Ran), Program:stop(Ran) end)
+          end).
+
+step(Do) ->
+    receive
+        {go_on, From} ->
+            Done = Do(),
+            From ! {self(), done},
+            Done
+    end.
+
+%% @private Waits for what it does then.
+-spec go_on(pid()) -> ok | {error, Why :: term()}.
+go_on(Run) ->
+    Monitor = monitor(process, Run),
+    Run ! {go_on, self()},
+    receive
+        {Run, done} -> true = demonitor(Monitor, [flush]), ok;
+        {'DOWN', Monitor, process, Run, Why} -> {error, Why}
+    end.
 
 %% @doc Runs a command that prints lines with a name and a value: its exit status, and these lines.
 -spec command(module(), Arguments :: [string()], Config :: [{atom(), term()}]) ->

@@ -83,12 +83,16 @@ has_size(Digits, Space, Size, Form, Nodes) ->
 connections_are_those_of_the_paper(Config) ->
     with_nodes(stock, shape(), Config,
                fun(Nodes) ->
+                   code_is_loaded_before_the_run(grouped(Nodes), Nodes),
                    is_right(grouped(Nodes), Nodes),
                    ?assertEqual(of_groups(), connections(Nodes)),
                    is_right(?OPTIONS, Nodes),
                    ?assertEqual(lists:duplicate(1 + 2 * size(), 2 * size()), connections(Nodes)),
                    lost_node_is_told(Nodes)
                end).
+
+code_is_loaded_before_the_run(Options, Nodes) ->
+    ?assertEqual([], weft_bench_test_cluster:loaded_in_run(weft_orbit, Options, Nodes, ?RUN_MS)).
 
 lost_node_is_told(Nodes) ->
     [Here | _] = weft_bench_cluster:nodes(Nodes),

@@ -5,8 +5,8 @@
 %%
 %% Distributed: the workers of all nodes send vertices to each other. Grouped: the nodes are cut
 %% into groups, vertices leave a group through gateways on its first node, and no node talks to
-%% nodes of other groups but these. Nodes are connected before anything is timed. The run is over
-%% when all credit is back (`weft_orbit_credit').
+%% nodes of other groups but these. Nodes are connected, and have loaded the code, before anything is
+%% timed. The run is over when all credit is back (`weft_orbit_credit').
 %%
 %% Each vertex is received once for each edge that leads to it, and the first one once more: so many
 %% vertices are received as 1 + size of the orbit x generators, which check/1 holds against the
@@ -26,8 +26,12 @@ plan(Options, Nodes) ->
     weft_orbit_plan:new(Options, Nodes).
 
 %% @private
-start(#{gateways := 0, groups := [Group]} = Plan) ->
+start(Plan) ->
     process_flag(trap_exit, true),
+    {module, _} = code:ensure_loaded(weft_orbit_credit),
+    started(Plan).
+
+started(#{gateways := 0, groups := [Group]} = Plan) ->
     #{workers := PerNode, group_of := GroupOf} = Plan,
     #{nodes := Nodes} = Group,
     Workers = [weft_orbit_worker:start(Node, Plan, self())
@@ -36,8 +40,7 @@ start(#{gateways := 0, groups := [Group]} = Plan) ->
     lists:foreach(fun(Worker) -> Worker ! Routes end, Workers),
     lists:foreach(fun ready/1, Workers),
     #state{plan = Plan, is_grouped = false, processes = Workers};
-start(#{groups := Groups} = Plan) ->
-    process_flag(trap_exit, true),
+started(#{groups := Groups} = Plan) ->
     Submasters = [weft_orbit_submaster:start(Group, Plan, self()) || Group <- Groups],
     Gateways = maps:from_list([gateways(Submaster) || Submaster <- Submasters]),
     lists:foreach(fun(Submaster) -> Submaster ! {gateways, Gateways} end, Submasters),

@@ -8,6 +8,9 @@
 -export_type([routes/0, gateways/0]).
 
 -type gateways() :: #{Group :: pos_integer() => tuple()}.
+%% What workers and gateways run once they are ready.
+-define(MODULES, [weft_orbit_plan, weft_orbit_credit, weft_orbit_generators]).
+
 -opaque routes() :: {weft_orbit_plan:group(), Workers :: tuple(), GroupOf :: tuple(),
                      Gateway :: pid() | gateways()}.
 
@@ -28,9 +31,11 @@ next(Worker, {#{number := Own, first := First}, Workers, GroupOf, Gateways}) ->
             element(Worker rem tuple_size(Of) + 1, Of)
     end.
 
-%% @doc Connects this node with all that are next on some way.
+%% @doc Connects this node with all that are next on some way, and loads the code that runs here
+%% after that, so that neither is timed.
 -spec open(routes()) -> ok.
 open({_, Workers, _, Gateways}) ->
+    ok = code:ensure_modules_loaded(?MODULES),
     Others = case Gateways of
                  Gateway when is_pid(Gateway) -> [Gateway];
                  _ -> lists:append([tuple_to_list(Of) || Of <- maps:values(Gateways)])
