@@ -114,6 +114,7 @@ killed_processes_are_found_and_a_killed_node_is_given_up(Config) ->
     with_nodes(stock_mesh, weft_bench_cluster:shape(5, []), Config,
                fun(Nodes) ->
                    os:getenv("FULL") =/= false andalso survives_kills(options(gr, global), Nodes),
+                   lost_colony_is_not_measured(Nodes),
                    killed_node_is_given_up(Nodes)
                end).
 
@@ -132,6 +133,20 @@ killed_node_is_given_up(Nodes) ->
     ok = weft_bench_nodes:call(Nodes, {n, 5}, ?MODULE, die_with_colony, {[], ?CALL_MS}),
     ?assertMatch({ok, #{given_up := 1, cost := _}},
                  aco((options(sr, local))#{rounds => 300}, Nodes)).
+
+%% A measurement would be of less work. The node is there, and lets nobody in.
+lost_colony_is_not_measured(Nodes) ->
+    Others = lists:droplast(weft_bench_cluster:nodes(Nodes)),
+    Cookie = on_last(get_cookie, [], Nodes),
+    true = on_last(set_cookie, [another], Nodes),
+    [true = on_last(disconnect_node, [Node], Nodes) || Node <- Others],
+    [Cell] = [Of || #{workload := aco_sr, pairs := 5} = Of <- weft_aco_workload:cells(full)],
+    {weft_aco, Text} = try weft_aco_workload:run(Cell, Nodes) catch error:Why -> Why end,
+    ?assertNotEqual(nomatch, string:find(Text, "given_up => 1")),
+    true = on_last(set_cookie, [Cookie], Nodes).
+
+on_last(Function, Arguments, Nodes) ->
+    weft_bench_nodes:call(Nodes, {n, 5}, erlang, Function, {Arguments, ?CALL_MS}).
 
 %% On a node: it ends as soon as a colony is at work there.
 die_with_colony() ->

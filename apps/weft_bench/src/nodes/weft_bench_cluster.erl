@@ -9,7 +9,7 @@
 -module(weft_bench_cluster).
 
 -export([shape/2, with_nodes/4, with_layout/4, in_place/4, roles/1, named/2, await/1, nodes/1,
-         run/4, program/4, traffic/1, vms_per_core/1]).
+         run/4, run/5, program/4, traffic/1, vms_per_core/1]).
 -export([group/1, unreachable/1, traffic/0]).
 -export_type([shape/0, named/0, traffic/0]).
 
@@ -160,15 +160,28 @@ traffic(Nodes) ->
 -spec run(module(), Options :: map(), weft_bench_nodes:nodes(), TimeoutMs :: pos_integer()) ->
           [weft_bench_workload:measurement()].
 run(Program, Options, Nodes, TimeoutMs) ->
+    run(Program, Options, Nodes, TimeoutMs, #{}).
+
+%% @doc The same of a program that goes on without what it has lost: it fails if this is not in its
+%% result.
+-spec run(module(), Options :: map(), weft_bench_nodes:nodes(), TimeoutMs :: pos_integer(),
+          Complete :: weft_bench_program:result()) -> [weft_bench_workload:measurement()].
+run(Program, Options, Nodes, TimeoutMs, Complete) ->
     case program(Program, Options, Nodes, TimeoutMs) of
         {ok, Result} ->
+            maps:with(maps:keys(Complete), Result) =:= Complete
+                orelse erlang:error({Program, incomplete(Complete, Result)}),
             maps:to_list(maps:with([Metric || {Metric, _, _, _} <- weft_report_record:metrics()],
                                    Result));
         {error, Text} ->
             erlang:error({Program, Text})
     end.
 
-%% @doc The same with all of its result.
+incomplete(Complete, Result) ->
+    lists:flatten(io_lib:format("a part of it was lost: ~0tp",
+                                [maps:with(maps:keys(Complete), Result)])).
+
+%% @doc The same with all of the result, whatever was lost.
 -spec program(module(), Options :: map(), weft_bench_nodes:nodes(), TimeoutMs :: pos_integer()) ->
           {ok, weft_bench_program:result()} | {error, Text :: string()}.
 program(Program, Options, Nodes, TimeoutMs) ->

@@ -79,7 +79,7 @@ values(Problem, {ok, Result}) ->
                         || Heuristic <- [mdd, edd, au]]),
     {ok, [{"cost", map_get(cost, Result)}, {"greedy_cost", Greedy}
           | [{atom_to_list(Key), map_get(Key, Result)}
-             || Key <- [duration_s, program_messages, connections_max, connections_mean,
-                        received_packets, received_bytes, schedule]]]};
+             || Key <- [duration_s, restarts, given_up, program_messages, connections_max,
+                        connections_mean, received_packets, received_bytes, schedule]]]};
 values(_Problem, {error, _} = Error) ->
     Error.

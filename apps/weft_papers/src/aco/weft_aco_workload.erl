@@ -115,7 +115,8 @@ version_run(#{workload := Workload, streams := Colonies, with := {_, Rounds}}, N
     Options = Rounds#{version => Version, colonies => Colonies,
                       names => names(Version, weft_bench_nodes:variant(Nodes)),
                       problem => problem(1), best_known => hd(?BEST_KNOWN)},
-    weft_bench_cluster:run(weft_aco, Options, Nodes, ?RUN_MS).
+    %% With fewer colonies it would do less work.
+    weft_bench_cluster:run(weft_aco, Options, Nodes, ?RUN_MS, #{given_up => 0}).
 
 version(Workload) ->
     case atom_to_list(Workload) of

@@ -76,7 +76,8 @@ run(#{workload := Workload, with := Settings}, Nodes) ->
     {IsGrouped, How} = form(atom_to_list(Workload)),
     Options = Settings#{is_grouped => IsGrouped,
                         names => names(IsGrouped, weft_bench_nodes:variant(Nodes))},
-    Do = fun() -> weft_bench_cluster:run(weft_im, Options, Nodes, ?RUN_MS) end,
+    Do = fun() -> weft_bench_cluster:run(weft_im, Options, Nodes, ?RUN_MS,
+                                         #{servers_lost => [], logged_out => []}) end,
     case How of
         none -> {ok, Do()};
         _ ->
