@@ -24,6 +24,7 @@
 -define(CONNECT_MS, 30000).
 -define(CALL_MS, 20000).
 -define(TRAFFIC_MS, 60000).
+-define(SYNC_MS, 60000).
 -define(AGAIN_MS, 50).
 
 %% @doc A cluster of so many nodes; without groups they are all in one.
@@ -186,6 +187,7 @@ incomplete(Complete, Result) ->
           {ok, weft_bench_program:result()} | {error, Text :: string()}.
 program(Program, Options, Nodes, TimeoutMs) ->
     Arguments = [Program, Options, ?MODULE:nodes(Nodes), TimeoutMs],
+    ok = synchronized(Nodes),
     Before = all_traffic(Nodes),
     case weft_bench_nodes:call(Nodes, {n, 1}, weft_bench_program, run,
                                {Arguments, TimeoutMs + ?CALL_MS}) of
@@ -196,6 +198,14 @@ program(Program, Options, Nodes, TimeoutMs) ->
         {error, Text} ->
             {error, Text}
     end.
+
+%% Nodes that have just been connected tell each other all names, under locks, which would hold up
+%% the first names of a program.
+synchronized(Nodes) ->
+    lists:foreach(fun(Role) ->
+                      ok = weft_bench_nodes:call(Nodes, Role, global, sync, {[], ?SYNC_MS})
+                  end, [Role || weft_bench_variant:connects_all(weft_bench_nodes:variant(Nodes)),
+                                Role <- weft_bench_nodes:roles(Nodes)]).
 
 %% @doc What all nodes received since they were started, which includes what it took to connect
 %% them, and the connections that they have.
