@@ -5,8 +5,8 @@
 %%
 %% Distributed: the workers of all nodes send vertices to each other. Grouped: the nodes are cut
 %% into groups, vertices leave a group through gateways on its first node, and no node talks to
-%% nodes of other groups but these. Nodes are connected, and have loaded the code, before anything is
-%% timed. The run is over when all credit is back (`weft_orbit_credit').
+%% nodes of other groups but these. Nodes are connected, and have loaded the code, before anything
+%% is timed. The run is over when all credit is back (`weft_orbit_credit').
 %%
 %% Each vertex is received once for each edge that leads to it, and the first one once more: so many
 %% vertices are received as 1 + size of the orbit x generators, which check/1 holds against the
