@@ -71,14 +71,6 @@ ready(groups) ->
         [] -> {error, lists:concat([node(), " is in no group"])};
         [_ | _] -> ok
     end;
-%% Nodes that have just connected hold the lock of all names while they exchange those they have, on
-%% a busy machine for seconds. That is no part of what is measured.
-ready(global) ->
-    case global:sync() of
-        ok -> ok;
-        {error, Reason} -> {error, lists:flatten(io_lib:format("global:sync() on ~ts: ~0tp",
-                                                               [node(), Reason]))}
-    end;
 ready(_Kind) ->
     ok.
 
