@@ -184,7 +184,7 @@ measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, P
             Run = fun() -> Module:run(Of, Nodes) end,
             try weft_bench_sharing:measured(Layout, Quota, Nodes, Run) of
                 {{ok, Values}, Sharing} ->
-                    write(Cell, Variant, Repetition, Values ++ Sharing, "", Started),
+                    write(Cell, Variant, Repetition, shared(Values, Sharing), "", Started),
                     settle(Cell, Nodes, Started#state{last = headline(Values)});
                 {{skipped, Why}, _Sharing} ->
                     write(Cell, Variant, Repetition, [{skipped, 0}], Why, Started),
@@ -196,6 +196,10 @@ measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, P
         {error, Text} ->
             failed(Cell, Variant, Repetition, Text, State)
     end.
+
+%% A workload that knows better which time was measured tells it itself.
+shared(Values, Sharing) ->
+    Values ++ [Shared || {Metric, _} = Shared <- Sharing, not lists:keymember(Metric, 1, Values)].
 
 %% Many nodes that have nothing to do are not nothing.
 without_used_nodes(#{fresh := true, layout := {Kind, _}}, _Variant, State)

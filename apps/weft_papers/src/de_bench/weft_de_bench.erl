@@ -13,7 +13,7 @@
 %% nodes are started here.
 -module(weft_de_bench).
 
--export([command/0, main/1, run/3, loads/3]).
+-export([command/0, main/1, run/3, loads/3, loads/4]).
 
 -define(READY_MS, 120000).
 -define(GRACE_MS, 120000).
@@ -102,12 +102,16 @@ in_place(Place, Config, Dir, #{nodes := Count} = Shape, {Variant, Quota}) ->
                                   log_dir => filename:join(Dir, "logs")}) of
         {ok, Nodes} ->
             io:format("~ts on each~n", [weft_load_config:describe(Config)]),
-            Load = fun() -> loads(Config, filename:absname(Dir), Nodes) end,
-            try weft_bench_sharing:measured({cluster, Shape}, Quota, Nodes, Load) of
-                {Outcome, Sharing} ->
+            Shared = fun(Wait) ->
+                         weft_bench_sharing:measured({cluster, Shape}, Quota, Nodes, Wait)
+                     end,
+            try loads(Config, filename:absname(Dir), Nodes, Shared) of
+                {ok, Outcome, {ok, Sharing}} ->
                     [io:format("~ts: ~.1f~n", [Metric, float(Value)])
                      || {Metric, Value} <- Sharing],
-                    Outcome
+                    {ok, Outcome};
+                {error, Text} ->
+                    {error, Text}
             after weft_bench_nodes:stop(Nodes)
             end;
         {error, Text} ->
@@ -119,7 +123,18 @@ in_place(Place, Config, Dir, #{nodes := Count} = Shape, {Variant, Quota}) ->
 %% while it runs is `lost' of the outcome, and the sum has what it did before.
 -spec loads(weft_load_config:config(), file:filename(), weft_bench_nodes:nodes()) ->
           {ok, weft_load:outcome()} | {error, string()}.
-loads(#{pairs := Pairs} = Config0, Dir, Nodes) ->
+loads(Config, Dir, Nodes) ->
+    case loads(Config, Dir, Nodes, fun(_Wait) -> none end) of
+        {ok, Outcome, none} -> {ok, Outcome};
+        {error, Text} -> {error, Text}
+    end.
+
+%% @doc The same, and what a function returns that is called after the warm-up. What it gets waits
+%% for the end of the measured time, and returns ok.
+-spec loads(weft_load_config:config(), file:filename(), weft_bench_nodes:nodes(),
+            fun((Wait :: fun(() -> ok)) -> Beside)) ->
+          {ok, weft_load:outcome(), Beside} | {error, string()}.
+loads(#{pairs := Pairs} = Config0, Dir, Nodes, Beside) ->
     Config = Config0#{pairs := [{nodes, weft_bench_cluster:nodes(Nodes)} | Pairs]},
     Roles = lists:sort(weft_bench_nodes:roles(Nodes)),
     Environment = weft_load_files:environment(Config)
@@ -129,9 +144,12 @@ loads(#{pairs := Pairs} = Config0, Dir, Nodes) ->
                      || Role <- Roles], ?READY_MS, Nodes),
     case [Text || {error, Text} <- Ready] of
         [] ->
-            weft_load_sum:write(Dir, Config, Environment,
-                                lists:zip([own(Dir, Role) || Role <- Roles],
-                                          begun(Roles, Config, Nodes)));
+            {Answers, Result} = begun(Roles, Config, Nodes, Beside),
+            case weft_load_sum:write(Dir, Config, Environment,
+                                     lists:zip([own(Dir, Role) || Role <- Roles], Answers)) of
+                {ok, Outcome} -> {ok, Outcome, Result};
+                {error, Text} -> {error, Text}
+            end;
         [Text | _] ->
             {error, Text}
     end.
@@ -144,19 +162,29 @@ seeded(#{rng_seed := {A, B, C}} = Config, {n, Number}) ->
     Config#{rng_seed := {A + 1000 * Number, B, C}}.
 
 %% Nodes of one machine share its clock (`os:perf_counter').
-begun(Roles, #{duration_ms := DurationMs, warm_up_ms := WarmUpMs}, Nodes) ->
+begun(Roles, #{duration_ms := DurationMs, warm_up_ms := WarmUpMs}, Nodes, Beside) ->
     AtUs = os:perf_counter(microsecond) + ?HEAD_START_US + length(Roles) * ?MORE_PER_NODE_US,
-    on_each([{Role, {weft_load_instance, go}, [AtUs]} || Role <- Roles],
-            DurationMs + WarmUpMs + ?GRACE_MS, Nodes).
+    Calling = calling([{Role, {weft_load_instance, go}, [AtUs]} || Role <- Roles],
+                      DurationMs + WarmUpMs + ?GRACE_MS, Nodes),
+    ok = wait(AtUs + 1000 * WarmUpMs),
+    Result = Beside(fun() -> wait(AtUs + 1000 * (WarmUpMs + DurationMs)) end),
+    {answers(Calling, Nodes), Result}.
+
+wait(UntilUs) ->
+    receive after max(0, (UntilUs - os:perf_counter(microsecond)) div 1000) -> ok end.
 
 %% The answers of the nodes' instances, called at the same time, each by a process of its own.
-on_each(Calls, TimeoutMs, Nodes) ->
+on_each(Calls, TimeoutMs, Nodes) -> answers(calling(Calls, TimeoutMs, Nodes), Nodes).
+
+calling(Calls, TimeoutMs, Nodes) ->
     Self = self(),
     Call = fun({Role, {Module, Function}, Arguments}) ->
                    Self ! {self(), weft_bench_nodes:call(Nodes, Role, Module, Function,
                                                          {Arguments, TimeoutMs})}
            end,
-    Calling = [{Role, spawn_monitor(fun() -> Call(Of) end)} || {Role, _, _} = Of <- Calls],
+    [{Role, spawn_monitor(fun() -> Call(Of) end)} || {Role, _, _} = Of <- Calls].
+
+answers(Calling, Nodes) ->
     [answer(weft_bench_nodes:node(Nodes, Role), Of) || {Role, Of} <- Calling].
 
 answer(Node, {Pid, Monitor}) ->

@@ -100,19 +100,20 @@ cell(Workload, Nodes, SizeBytes, Streams, Variants) ->
 
 %% @private
 run(#{dir := Dir, workload := Workload, size_bytes := SizeBytes, pairs := Count,
-      streams := Streams} = Cell, Nodes) ->
+      streams := Streams, layout := Layout, quota := Quota} = Cell, Nodes) ->
     Variant = weft_bench_nodes:variant(Nodes),
     {ok, Config} = weft_load_config:check(config(Cell, names(Variant))),
     Name = lists:concat([Workload, "-", SizeBytes, "-", Streams, "-", Count, "-", Variant]),
     Own = filename:absname(filename:join([Dir, "de_bench", Name])),
-    case weft_de_bench:loads(Config, Own, Nodes) of
-        {ok, #{lost := []} = Outcome} ->
+    Shared = fun(Wait) -> weft_bench_sharing:measured(Layout, Quota, Nodes, Wait) end,
+    case weft_de_bench:loads(Config, Own, Nodes, Shared) of
+        {ok, #{lost := []} = Outcome, {ok, Sharing}} ->
             Done = weft_load_files:done(Own),
             %% The files of each node, which are in those of their sum; and there are many.
             _ = [file:del_dir_r(filename:join(Own, integer_to_list(Number)))
                  || Number <- lists:seq(1, Count)],
-            {ok, measurements(Outcome, Done, mode(Workload, Cell))};
-        {ok, #{lost := [Text | _]}} ->
+            {ok, measurements(Outcome, Done, mode(Workload, Cell)) ++ Sharing};
+        {ok, #{lost := [Text | _]}, _Sharing} ->
             erlang:error({de_bench, lists:concat([Text, "; what the nodes did is in ", Own])});
         {error, Text} ->
             erlang:error({de_bench, Text})
