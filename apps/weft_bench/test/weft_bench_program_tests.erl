@@ -21,6 +21,7 @@ run(#{run := crashes}) -> error(crash);
 run(State) -> State#{ran => true}.
 
 check(#{check := wrong}) -> {error, "wrong"};
+check(#{check := timed}) -> {ok, #{duration_s => 0.5}};
 check(#{ran := true, nodes := Nodes}) -> {ok, #{nodes => Nodes}}.
 
 stop(_State) -> ok.
@@ -30,7 +31,8 @@ result(Options) -> weft_bench_program:run(?MODULE, Options, [node()], 10000).
 a_result_has_its_duration_test() ->
     {ok, #{nodes := [Node], duration_s := Duration}} = result(#{}),
     ?assertEqual(node(), Node),
-    ?assert(Duration >= 0 andalso Duration < 10).
+    ?assert(Duration >= 0 andalso Duration < 10),
+    ?assertEqual({ok, #{duration_s => 0.5}}, result(#{check => timed})).
 
 what_goes_wrong_is_told_test() ->
     ?assertEqual({error, "no plan"}, result(#{plan => bad})),

@@ -34,7 +34,8 @@ events_per_second_are_those_that_were_handled_test() ->
     Options = #{workload => phold, ticks => 30, options => #{away_percent => 50}},
     {ok, Hash} = weft_city:hash(Options),
     {ok, #{outcome := {ok, #{wall_ms := WallMs}}} = Ran} = ran(Options#{hash => Hash}),
-    {ok, #{events_per_s := Rate}} = weft_city:check(Ran),
+    {ok, #{events_per_s := Rate, duration_s := Seconds}} = weft_city:check(Ran),
+    ?assertEqual(WallMs / 1000, Seconds),
     {ok, #{probes := #{handled := Handled}}} =
         weft_diasca:run(phold, #{ticks => 30, options => #{away_percent => 50}}),
     Events = lists:sum([Count || {_Time, _Actor, Count} <- Handled]),

@@ -8,8 +8,8 @@
 %% by the same thing.
 -module(weft_bench_cluster).
 
--export([shape/2, with_nodes/4, with_layout/4, in_place/4, roles/1, named/2, await/1, nodes/1,
-         run/4, run/5, program/4, traffic/1, vms_per_core/1]).
+-export([shape/2, with_nodes/4, with_layout/4, in_place/4, roles/1, named/2, await/1, connect/1,
+         nodes/1, run/4, run/5, program/4, traffic/1, vms_per_core/1]).
 -export([group/1, unreachable/1, traffic/0]).
 -export_type([shape/0, named/0, traffic/0]).
 
@@ -104,18 +104,28 @@ await(Nodes) ->
     Variant = weft_bench_nodes:variant(Nodes),
     ConnectsAll = weft_bench_variant:connects_all(Variant),
     Deadline = erlang:monotonic_time(millisecond) + ?CONNECT_MS,
-    [connect(Node, Nodes, Deadline) || ConnectsAll, Node <- Others],
+    [connect({n, 1}, Node, Nodes, Deadline) || ConnectsAll, Node <- Others],
     lists:foreach(fun(Role) -> await(Role, [First | Others], Nodes, Deadline) end,
                   [Role || ConnectsAll orelse weft_bench_variant:is_weft(Variant),
                            Role <- weft_bench_nodes:roles(Nodes)]).
 
+%% @doc Connects each node with all others, of whatever variant, where that is no part of what is
+%% measured.
+-spec connect(weft_bench_nodes:nodes()) -> ok.
+connect(Nodes) ->
+    Names = ?MODULE:nodes(Nodes),
+    Deadline = erlang:monotonic_time(millisecond) + ?CONNECT_MS,
+    lists:foreach(fun({Number, Other}) -> connect({n, Number}, Other, Nodes, Deadline) end,
+                  [{Number, Other} || Number <- lists:seq(1, length(Names)),
+                                      Other <- lists:nthtail(Number, Names)]).
+
 %% On a busy machine a handshake may take too long.
-connect(Node, Nodes, Deadline) ->
-    case weft_bench_nodes:call(Nodes, {n, 1}, net_kernel, connect_node, {[Node], ?CALL_MS}) of
+connect(Role, Node, Nodes, Deadline) ->
+    case weft_bench_nodes:call(Nodes, Role, net_kernel, connect_node, {[Node], ?CALL_MS}) of
         true -> ok;
         false ->
             erlang:monotonic_time(millisecond) < Deadline orelse throw({no_connection, Node}),
-            receive after ?AGAIN_MS -> connect(Node, Nodes, Deadline) end
+            receive after ?AGAIN_MS -> connect(Role, Node, Nodes, Deadline) end
     end.
 
 await(Role, All, Nodes, Deadline) ->

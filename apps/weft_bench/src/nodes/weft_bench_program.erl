@@ -3,10 +3,10 @@
 %% nodes that can reach each other, whatever carries their messages.
 %%
 %% A program is run from one process on the first of its nodes: plan (who does what where, from the
-%% options alone), start (processes on all nodes), run, check, stop. Only run is timed. A program
-%% talks to its nodes by nothing but processes and messages. What it gets wrong is an error with a
-%% text; if one of its processes is lost or the time is over, all of them end, since they are linked
-%% or watch each other.
+%% options alone), start (processes on all nodes), run, check, stop. Only run is timed, unless the
+%% result has a duration of its own. A program talks to its nodes by nothing but processes and
+%% messages. What it gets wrong is an error with a text; if one of its processes is lost or the time
+%% is over, all of them end, since they are linked or watch each other.
 -module(weft_bench_program).
 
 -export([run/4, spawn_link/4, lost/2]).
@@ -63,7 +63,7 @@ all_steps(Module, Plan) ->
     Checked = Module:check(Ran),
     ok = Module:stop(Ran),
     case Checked of
-        {ok, Result} -> {ok, Result#{duration_s => ElapsedUs / 1.0e6}};
+        {ok, Result} -> {ok, maps:merge(#{duration_s => ElapsedUs / 1.0e6}, Result)};
         {error, Text} -> text("~ts", [Text])
     end.
 

@@ -43,7 +43,9 @@ check(#{workload := Workload, outcome := {ok, #{hash := Hash} = Result}, hash :=
     #{messages := Messages, diascas := Diascas, away := Away} = Result,
     {ok, (rate(Workload, Result))#{
            hash => Hash, program_messages => Messages, away => Away, diascas => Diascas,
-           ticks => map_get(ticks, Result), acted => map_get(acted, Result)}};
+           ticks => map_get(ticks, Result), acted => map_get(acted, Result),
+           %% Without what it takes to load code and to start actors on all nodes.
+           duration_s => map_get(wall_ms, Result) / 1000}};
 check(#{outcome := {ok, #{hash := Hash}}, hash := Expected}) ->
     {error, ["the hash is ", Hash, ", and on one node it is ", Expected]}.
 
