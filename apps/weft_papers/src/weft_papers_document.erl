@@ -65,6 +65,7 @@ section({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Fi
      end,
      [row("measured", Said) || Said <- Measured],
      [row("machine", Shared) || Shared <- weft_papers_figures:sharing(Outcome)],
+     [row("warning", Warning) || Warning <- weft_papers_figures:warnings(Outcome)],
      row("not shown here", NotShown), "\n",
      [["![", escaped(Where), "](", Id, ".svg)\n\n"]
       || weft_papers_figures:charts(Figure, Outcome) =/= []],

@@ -14,7 +14,7 @@
 -module(weft_papers_figures).
 
 -export([command/0, main/1, figures/0, recorded/2, page/1, charts/2, findings/2, sharing/1,
-         measured/1]).
+         warnings/1, measured/1]).
 -export([arguments/2]).
 -export_type([figure/0, finding/0, outcome/0]).
 
@@ -224,6 +224,11 @@ sharing({ok, Rows}) ->
 sharing({error, _Why}) ->
     [].
 
+%% @doc What makes numbers of the run doubtful.
+-spec warnings(outcome()) -> [unicode:chardata()].
+warnings({ok, Rows}) -> weft_report_warnings:all(weft_report_results:new(Rows), #{});
+warnings({error, _Why}) -> [].
+
 %% @doc When the run in a directory was made, from which commit and on what machine, if its
 %% environment is there.
 -spec measured(Run :: file:filename()) -> [unicode:chardata()].
@@ -251,6 +256,7 @@ text({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figur
      end,
      [paragraph("measured ", Said) || Said <- Measured],
      [paragraph("machine  ", Shared) || Shared <- sharing(Outcome)],
+     [paragraph("warning  ", Warning) || Warning <- warnings(Outcome)],
      paragraph("not here ", NotShown)].
 
 %% Broken into lines, all but the first indented.
@@ -276,6 +282,7 @@ html({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figur
            end
         ++ [[?T("measured"), ?T(Said)] || Said <- Measured]
         ++ [[?T("machine"), ?T(Shared)] || Shared <- sharing(Outcome)]
+        ++ [[?T("warning"), ?T(Warning)] || Warning <- warnings(Outcome)]
         ++ [[?T("not shown here"), ?T(NotShown)]],
     Heads = [{"What", "nowrap"}, {"Of it", ""}],
     ?E(section, [{id, Id}],

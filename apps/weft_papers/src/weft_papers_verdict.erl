@@ -6,7 +6,7 @@
 -module(weft_papers_verdict).
 
 -export([at_least/2, at_most/2, less_than/2, within/2, all/1, is/1, with_failures/2, interval/1]).
--export([no_failures/1]).
+-export([no_failures/1, quotas/2]).
 -export_type([verdict/0]).
 
 -type verdict() :: agrees | differs | open.
@@ -68,6 +68,20 @@ with_failures(_None, _Verdict) -> open.
 -spec no_failures(Fewest :: number()) -> unicode:chardata().
 no_failures(Fewest) when Fewest > 0 -> "";
 no_failures(_None) -> " (none in one repetition)".
+
+%% @doc What is found in the results of nodes that had quotas. Without these numbers are about
+%% something else, and where the machine was too busy to give what it had promised nothing is decided.
+-spec quotas(weft_report_results:results(), fun(() -> [weft_papers_figures:finding()])) ->
+          [weft_papers_figures:finding()].
+quotas(Results, Find) ->
+    case weft_report_results:sharing(weft_report_results:cells(Results), Results) of
+        #{<<"quota_percent">> := _} ->
+            case weft_report_warnings:shares(Results) of
+                [] -> Find();
+                [_ | _] -> [{open, Text} || {_, Text} <- Find()]
+            end;
+        _ -> [{open, "nodes had no quotas in this run, and shared the cores as they could"}]
+    end.
 
 %% @doc The interval in brackets, for what is said of a ratio.
 -spec interval(ratio()) -> unicode:chardata().

@@ -79,6 +79,14 @@ a_mesh_is_told_with_its_vms_per_core_test() ->
     [Said] = Sharing(packets(1, 2, 3) ++ Counts),
     ?assertEqual([], weft_report_said:missing(["5.50", "11.0"], Said)).
 
+what_makes_a_figure_doubtful_is_told_beside_it_test() ->
+    Rows = [{aco(<<"tl">>, 8), stock_mesh, Metric, [Value]}
+            || {Metric, Value} <- [{quota_percent, 4}, {machine_busy_percent, 96}]],
+    [Said] = weft_papers_figures:warnings({ok, weft_report_sample:rows(Rows)}),
+    ?assertEqual([], weft_report_said:missing([stock_mesh, "96.0 %"],
+                                              unicode:characters_to_list(Said))),
+    ?assertEqual([], weft_papers_figures:warnings({ok, weft_report_sample:rows(tl(Rows))})).
+
 watched(Workload, Nodes, Percents) ->
     [{#{suite => <<"watched">>, workload => Workload, size_bytes => 0, pairs => Nodes}, weft_groups,
       watched_percent, Percents}].

@@ -24,9 +24,35 @@ what_grows_with_the_nodes_is_linear_test() ->
                                                               [{2, 100}, {40, 1300}]))).
 
 without_quotas_nothing_is_found_test() ->
-    says([{open, ["quotas"]}], "de_9_quota",
-         [{de(<<"de_heavy">>, Nodes, 1000), stock_mesh, calls_per_s, [100 * Nodes]}
-          || Nodes <- [2, 40]]).
+    [says([{open, ["quotas"]}], Id,
+          [{(de(Workload, Nodes, 1000))#{suite => Suite}, Variant, Metric, [100 * Nodes]}
+           || Nodes <- [2, 40]])
+     || {Id, Suite, Workload, Variant, Metric}
+            <- [{"de_9_quota", <<"de_bench">>, <<"de_heavy">>, stock_mesh, calls_per_s},
+                {"orbit_quota", <<"orbit">>, <<"orbit">>, stock, duration_s},
+                {"city_quota", <<"city">>, <<"city_weather">>, stock, duration_s},
+                {"im_11_quota", <<"im">>, <<"im_rd_grown">>, stock_mesh, delivered_per_min}]].
+
+%% Then nodes may have had less than their quotas.
+on_a_machine_that_was_too_busy_nothing_is_found_test() ->
+    Rows = fun(Busy) ->
+               rates(<<"de_heavy">>, stock_mesh, 1000, [{2, 100}, {40, 1500}])
+                   ++ [{de(<<"de_heavy">>, 40, 1000), stock_mesh, machine_busy_percent, [Busy]}]
+           end,
+    ?assertMatch([{agrees, _}], findings("de_9_quota", Rows(95))),
+    says([{open, [stock_mesh, {"15.0", "20.0"}]}], "de_9_quota", Rows(96)).
+
+%% There is nothing that it could be so many times of.
+what_begins_with_nothing_is_open_test() ->
+    ?assertMatch([{open, _}], findings("de_9_quota", rates(<<"de_heavy">>, stock_mesh, 1000,
+                                                           [{2, 0}, {40, 1500}]))),
+    ?assertMatch([{open, _}], findings("de_9", rates(<<"de_heavy">>, stock_mesh, 1000,
+                                                     [{2, 0}, {24, 1500}]))),
+    ?assertMatch([{open, _}], findings("de_12", [{de(<<"de_calls">>, Nodes, 1), stock_mesh, Metric,
+                                                  [Us]}
+                                                 || {Nodes, Us} <- [{2, 0}, {24, 10}],
+                                                    Metric <- [remote_call_mean_us,
+                                                               spawning_mean_us]])).
 
 peaks_come_sooner_with_more_global_commands_test() ->
     None = rates(<<"de_global">>, stock_mesh, 0, [{2, 100}, {8, 400}, {24, 1200}, {40, 2000}]),
@@ -44,8 +70,9 @@ peaks_come_sooner_with_more_global_commands_test() ->
 as_many_more_messages_as_servers_test() ->
     Rows = fun(Last) ->
                [{#{suite => <<"im">>, workload => <<"im_rd_grown">>, size_bytes => 0,
-                   pairs => Nodes, streams => People}, stock_mesh, delivered_per_min, [Count]}
-                || {Nodes, People, Count} <- [{6, 120, 1000}, {25, 640, Last}]]
+                   pairs => Nodes, streams => People}, stock_mesh, Metric, [Value]}
+                || {Nodes, People, Count} <- [{6, 120, 1000}, {25, 640, Last}],
+                   {Metric, Value} <- [{delivered_per_min, Count}, {quota_percent, 4}]]
            end,
     says([{agrees, ["RD", stock_mesh, {1000, 120}, {4000, 640}, {"4.00", "5.33"}]}],
          "im_11_quota", Rows(4000)),
@@ -53,9 +80,10 @@ as_many_more_messages_as_servers_test() ->
 
 an_orbit_is_faster_on_more_nodes_test() ->
     Rows = [{#{suite => <<"orbit">>, workload => <<"orbit">>, size_bytes => 0, pairs => Nodes,
-               streams => 25000}, Variant, duration_s, [Seconds]}
+               streams => 25000}, Variant, Metric, [Value]}
             || Variant <- [stock, weft_groups],
-               {Nodes, Seconds} <- [{2, 20}, {5, 8}, {13, 4}]],
+               {Nodes, Seconds} <- [{2, 20}, {5, 8}, {13, 4}],
+               {Metric, Value} <- [{duration_s, Seconds}, {quota_percent, 4}]],
     says([{agrees, ["orbit", stock, {"2.50", 5}, {"5.00", 13}, 2]},
           {open, ["orbit", weft_groups, {"2.50", 5}, {"5.00", 13}, 2]}], "orbit_quota", Rows).
 
@@ -63,8 +91,9 @@ an_orbit_is_faster_on_more_nodes_test() ->
 an_orbit_must_not_fall_test() ->
     Rows = fun(Last) ->
                [{#{suite => <<"orbit">>, workload => <<"orbit_grouped">>, size_bytes => 0,
-                   pairs => Nodes, streams => 25000}, stock, duration_s, Seconds}
-                || {Nodes, Seconds} <- [{2, [20, 21]}, {13, [4, 5]}, {37, Last}]]
+                   pairs => Nodes, streams => 25000}, stock, Metric, Values}
+                || {Nodes, Seconds} <- [{2, [20, 21]}, {13, [4, 5]}, {37, Last}],
+                   {Metric, Values} <- [{duration_s, Seconds}, {quota_percent, [4]}]]
            end,
     ?assertMatch([{agrees, _}], findings("orbit_quota", Rows([2, 3]))),
     ?assertMatch([{differs, _}], findings("orbit_quota", Rows([10, 11]))),
@@ -74,8 +103,9 @@ an_orbit_must_not_fall_test() ->
 a_city_is_faster_on_more_nodes_test() ->
     Rows = fun(Last) ->
                [{#{suite => <<"city">>, workload => <<"city_weather">>, size_bytes => 0,
-                   pairs => Nodes, streams => 120}, weft_mesh, duration_s, [Seconds]}
-                || {Nodes, Seconds} <- [{1, 60}, {4, 20}, {16, Last}]]
+                   pairs => Nodes, streams => 120}, weft_mesh, Metric, [Value]}
+                || {Nodes, Seconds} <- [{1, 60}, {4, 20}, {16, Last}],
+                   {Metric, Value} <- [{duration_s, Seconds}, {quota_percent, 10}]]
            end,
     says([{agrees, ["city weather", weft_mesh, {"3.00", 4}, {"4.00", 16}, 1]}],
          "city_quota", Rows(15)),

@@ -4,7 +4,7 @@
 %% took less time than their warm-up.
 -module(weft_report_warnings).
 
--export([all/2]).
+-export([all/2, shares/1]).
 -export_type([environment/0]).
 
 %% Above this cores have nothing left to give.
@@ -57,7 +57,8 @@ failure(Cell, Variant, [Note | _] = Notes) ->
      io_lib:format(": failed ~b times, and no number has these repetitions: ", [length(Notes)]),
      string:slice(Note, 0, ?REASON_CHARACTERS)].
 
-%% Quotas are a promise of the machine.
+%% @doc Those about quotas, which are a promise of the machine.
+-spec shares(weft_report_results:results()) -> [unicode:chardata()].
 shares(Results) ->
     [[weft_report_words:cell(Cell), ", ", weft_report_words:variant(Variant), ": the cores were ",
       "busy for ", weft_report_words:value(Busy, "%"), " of the time, and nodes may have had less "

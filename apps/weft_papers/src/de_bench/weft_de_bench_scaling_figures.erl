@@ -32,15 +32,14 @@ figures() ->
              "The more global commands, the sooner more nodes do not do more: with 0.01 % beyond "
              "60 nodes. Of weft: its names keep throughput flat, within 5 %.",
              fun(Results) ->
-                 quotas(Results, fun() -> peaks(Results)
-                                          ++ weft_de_bench_figures:falls_behind(Results) end)
+                 peaks(Results) ++ weft_de_bench_figures:falls_behind(Results)
              end),
      scaling("riak_quota", "Riak talk 2013, with quotas: register, unregister, whereis",
              <<"de_names">>, ?NODES,
              "With 2 % of global updates the time of register and unregister grows with the nodes; "
              "that of spawn and whereis does not.",
              fun(Results) ->
-                 quotas(Results, fun() -> weft_de_bench_figures:names(<<"de_names">>, Results) end)
+                 weft_de_bench_figures:names(<<"de_names">>, Results)
              end),
      scaling("de_7_quota", "Fig. 7, with quotas: scalability and data size", <<"de_size">>,
              "(10|1000|10000) B. " ?NODES, "Throughput grows with the nodes, the less the larger "
@@ -66,6 +65,12 @@ figures() ->
                        fun(_, _) -> weft_de_bench_figures:more_with_servers(Results) end)
              end)].
 
+%% Only some of them have names.
+names(Workload) when Workload =:= <<"de_global">>; Workload =:= <<"de_names">> ->
+    " " ++ weft_de_bench_figures:names();
+names(_Workload) ->
+    "".
+
 %% Three repetitions.
 minutes(<<"de_global">>) -> 120;
 minutes(<<"de_names">>) -> 32;
@@ -79,23 +84,16 @@ scaling(Id, Title, Workload, Cells, Claim, Findings) ->
                          _ -> Where
                      end,
             cells := ["--suites", "de_bench", "--quota", ?PERCENT, "--only", Only],
-            minutes => minutes(Workload), claim => Claim, findings => Findings,
-            not_shown => ?NOT_SHOWN,
+            minutes => minutes(Workload), claim => Claim,
+            findings => fun(Results) ->
+                            weft_papers_verdict:quotas(Results, fun() -> Findings(Results) end)
+                        end,
+            not_shown => ?NOT_SHOWN ++ names(Workload),
             charts => fun(Results) -> weft_report_de_bench:throughput(Workload, Results) end}.
 
-%% Without quotas these numbers are about something else.
-quotas(Results, Find) ->
-    case weft_report_results:sharing(weft_report_results:cells(Results), Results) of
-        #{<<"quota_percent">> := _} -> Find();
-        _ -> [{open, "nodes had no quotas in this run, and shared the cores as they could"}]
-    end.
-
 grows(Workload, Results, More) ->
-    quotas(Results, fun() ->
-                        [growth(Workload, Variant, Rates, Parameter, Results)
-                         || {Variant, Parameter, Rates} <- rates(Workload, Results)]
-                            ++ More(Workload, Results)
-                    end).
+    [growth(Workload, Variant, Rates, Parameter, Results)
+     || {Variant, Parameter, Rates} <- rates(Workload, Results)] ++ More(Workload, Results).
 
 %% What is measured on several numbers of nodes.
 rates(Workload, Results) ->
@@ -108,15 +106,20 @@ rates(Workload, Results) ->
 growth(Workload, Variant, [{Few, First} | _] = Rates, Parameter, Results) ->
     {Many, Last} = lists:last(Rates),
     Keys = [Key || {_, Key} <- Rates],
-    {ok, #{median := Times} = Ratio} = weft_report_results:ratio(Last, First, Results),
-    Text = [weft_report_words:variant(Variant), ", ",
-            weft_report_de_bench:parameter(Workload, Parameter), ": ", in_words(Rates, Results),
-            io_lib:format(" nodes, ~ts times as much~ts with ~ts times the nodes",
-                          [weft_report_words:ratio(Times), weft_papers_verdict:interval(Ratio),
-                           weft_report_words:ratio(Many / Few)]),
-            weft_de_bench_doubts:text(Keys, Results)],
-    {weft_de_bench_doubts:verdict(
-       Keys, weft_papers_verdict:at_least(?LINEAR * Many / Few, Ratio), Results), Text}.
+    {Verdict, Times} = grown(Many / Few, weft_report_results:ratio(Last, First, Results)),
+    {weft_de_bench_doubts:verdict(Keys, Verdict, Results),
+     [weft_report_words:variant(Variant), ", ",
+      weft_report_de_bench:parameter(Workload, Parameter), ": ", in_words(Rates, Results),
+      " nodes", Times, weft_de_bench_doubts:text(Keys, Results)]}.
+
+%% Nothing is so many times as much as nothing.
+grown(_NodesTimes, none) ->
+    {open, ""};
+grown(NodesTimes, {ok, #{median := Times} = Ratio}) ->
+    {weft_papers_verdict:at_least(?LINEAR * NodesTimes, Ratio),
+     io_lib:format(", ~ts times as much~ts with ~ts times the nodes",
+                   [weft_report_words:ratio(Times), weft_papers_verdict:interval(Ratio),
+                    weft_report_words:ratio(NodesTimes)])}.
 
 in_words(Rates, Results) ->
     lists:join(", ", [[weft_report_words:value(median(Key, Results), "1/s"), " with ",

@@ -25,7 +25,10 @@ figures() ->
        "Instant Messenger",
        claim => "RD-IM and RSD-IM scale identically, with a router and 3 to 16 servers.",
        cells => ["--suites", "im", "--quota", "4", "--only", "im: im (rd|rsd) grown"],
-       findings => fun grown/1, charts => fun weft_report_im:grown/1,
+       findings => fun(Results) ->
+                       weft_papers_verdict:quotas(Results, fun() -> grown(Results) end)
+                   end,
+       charts => fun weft_report_im:grown/1,
        not_shown => "Servers of 16 cores: each node has 4 % of a core. There are 40 people for "
        "each server, and a node of clients for two, so what is said grows with the servers. "
        "Fifteen seconds, and time runs 50 times as fast as people type."},
