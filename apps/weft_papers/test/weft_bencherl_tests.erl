@@ -152,6 +152,16 @@ bad_configurations_test() ->
                                                 #{include := ["bing"]}),
     ?assertMatch({_, _}, binary:match(list_to_binary(Unknown), <<"bing">>)).
 
+%% A run.conf of BenchErl may name those that are not here.
+benchmarks_that_are_not_here_are_told_test() ->
+    Config = (weft_bencherl_config:defaults())#{include := ["bang", "scalaris"],
+                                                exclude := ["nobody"]},
+    {ok, Benches} = weft_bencherl_bench:find(Config),
+    ?assertEqual(["bang"], [Name || #{name := Name} <- Benches]),
+    [Line] = weft_bencherl_bench:unknown(Config),
+    ?assertMatch("no benchmark nobody, scalaris; there are bang, " ++ _, Line),
+    ?assertEqual([], weft_bencherl_bench:unknown(weft_bencherl_config:defaults())).
+
 %% Sizes as in the paper's set; each answers ok with few of everything.
 own_benchmarks_test_() ->
     Small = #{bencherl_bang => [2, 5], bencherl_big => [4], bencherl_ehb => [1, 1],

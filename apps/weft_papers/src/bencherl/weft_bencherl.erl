@@ -84,7 +84,8 @@ told({ok, #{dir := Dir, failed := Failed, insane := Insane}}) ->
 run(Config, Progress) ->
     case configured(Config) of
         {ok, Benches} ->
-            _ = [Progress(Line) || Line <- weft_bencherl_config:ignored(Config, Benches)],
+            _ = [Progress(Line) || Line <- weft_bencherl_bench:unknown(Config)
+                                       ++ weft_bencherl_config:ignored(Config, Benches)],
             Dir = filename:absname(dir(Config)),
             ok = weft_report_file:directory(filename:join(Dir, "logs")),
             ok = weft_report_record:write_environment(Dir, weft_bench_environment:gather([])),
@@ -114,14 +115,15 @@ configured(Config) ->
         {error, Text} -> {error, Text}
     end.
 
-%% A sweep over schedulers on one node; and one over slave nodes, if there are to be any.
+%% A sweep over schedulers, with as many slave nodes as there are to be at most; and one over slave
+%% nodes, if there are to be any.
 -spec points([{weft_bencherl_bench:bench(), weft_bencherl_config:config()}]) -> [point()].
 points(Benches) ->
     [#{bench => Bench, config => Config, otp => Otp, erl_args => Arg, schedulers => S,
        slaves => N, axis => Axis}
      || {Bench, #{schedulers := Schedulers, slaves := Slaves} = Config} <- Benches,
         Otp <- maps:get(otps, Config), Arg <- maps:get(erl_args, Config),
-        {Axis, S, N} <- [{sched, S, 0} || S <- Schedulers]
+        {Axis, S, N} <- [{sched, S, lists:last(Slaves)} || S <- Schedulers]
             ++ [{node, lists:max(Schedulers), N} || N <- Slaves, Slaves =/= [0]]].
 
 measured(Points, Dir, Place, Progress) ->

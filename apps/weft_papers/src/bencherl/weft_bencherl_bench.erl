@@ -6,7 +6,7 @@
 %% description, its two for ETS tables, and the load of Dialyzer on several cores.
 -module(weft_bencherl_bench).
 
--export([find/1, load/1, data/2, configuration/1]).
+-export([find/1, unknown/1, load/1, data/2, configuration/1]).
 -export_type([bench/0]).
 
 %% Where its source is: nowhere for ours, which are compiled; a file; or a directory as BenchErl has
@@ -24,24 +24,33 @@ own() ->
      {"pcmark", bencherl_pcmark}, {"ran", bencherl_ran}, {"serialmsg", bencherl_serialmsg},
      {"timer_wheel", bencherl_timer_wheel}].
 
-%% @doc Those of a run, in order. An unknown name is an error.
+%% @doc Those of a run, in order. It is an error if none is left.
 -spec find(weft_bencherl_config:config()) -> {ok, [bench()]} | {error, string()}.
-find(#{bench_dir := Dir} = Config) ->
+find(#{bench_dir := Dir, include := Include, exclude := Exclude} = Config) ->
     case Dir =:= none orelse filelib:is_dir(Dir) of
-        true -> chosen(maps:merge(by_name(own(), fun(_) -> none end), of_dir(Dir)), Config);
-        false -> {error, lists:flatten(["BENCH_DIR wants a directory; ", Dir, " is none"])}
+        true ->
+            case [Bench || {Name, Bench} <- lists:sort(maps:to_list(all(Dir))),
+                           Include =:= all orelse lists:member(Name, Include),
+                           not lists:member(Name, Exclude)] of
+                [] -> {error, lists:flatten(lists:join("; ", ["no benchmark is left"
+                                                              | unknown(Config)]))};
+                Benches -> {ok, Benches}
+            end;
+        false ->
+            {error, lists:flatten(["BENCH_DIR wants a directory; ", Dir, " is none"])}
     end.
 
-chosen(All, #{include := Include, exclude := Exclude}) ->
-    Names = lists:sort(maps:keys(All)),
-    Wanted = case Include of all -> Names; _ -> Include end,
-    case (Wanted ++ Exclude) -- (Names ++ Names) of
-        [] -> {ok, [maps:get(Name, All) || Name <- Names, lists:member(Name, Wanted),
-                                           not lists:member(Name, Exclude)]};
-        Unknown -> {error, lists:flatten(io_lib:format("no benchmark ~ts; there are ~ts",
-                                                       [lists:join(", ", Unknown),
-                                                        lists:join(", ", Names)]))}
-    end.
+%% @doc What a run names and there is not, in a line if it is something. A run.conf may be of another
+%% BenchErl, with benchmarks of its own.
+-spec unknown(weft_bencherl_config:config()) -> [string()].
+unknown(#{bench_dir := Dir, include := Include, exclude := Exclude}) ->
+    Known = lists:sort(maps:keys(all(Dir))),
+    Named = [Name || Names <- [Include, Exclude], Names =/= all, Name <- Names],
+    [lists:flatten(io_lib:format("no benchmark ~ts; there are ~ts", [lists:join(", ", Unknown),
+                                                                     lists:join(", ", Known)]))
+     || [_ | _] = Unknown <- [[Name || Name <- lists:usort(Named), not lists:member(Name, Known)]]].
+
+all(Dir) -> maps:merge(by_name(own(), fun(_) -> none end), of_dir(Dir)).
 
 by_name(Benches, Source) ->
     maps:from_list([{Name, #{name => Name, module => Module, source => Source(Name)}}
