@@ -83,7 +83,7 @@ new(Id) ->
                 false -> weft_group:own_nodes()
             end,
     {ok, #driver{id = Id, nodes = list_to_tuple(Nodes),
-                 packet = rand:bytes(basho_bench_config:get(packet_size, 100)),
+                 packet = rand:bytes(basho_bench_config:get(packet_size, 1000)),
                  computation = weft_de_bench_computation:new(
                                  basho_bench_config:get(delay_remote_function, 0),
                                  basho_bench_config:get(rounds_per_us, none))}}.
