@@ -131,8 +131,11 @@ a_suspended_host_has_to_look_test() ->
     in_directory(fun(Dir) ->
                      {ok, One} = weft_directory_lock:start_link(Dir, mine),
                      ?assert(weft_directory_lock:is_held(Dir, mine)),
-                     ok = weft_suspension:stood_still(10000),
-                     ?assertNot(weft_directory_lock:is_held(Dir, mine)),
+                     %% Other processes that look at the clock may have it overlooked once.
+                     weft_test_nodes:until(fun() ->
+                                               ok = weft_suspension:stood_still(10000),
+                                               not weft_directory_lock:is_held(Dir, mine)
+                                           end),
                      One ! beat,
                      ok = looked(One),
                      ?assert(weft_directory_lock:is_held(Dir, mine)),

@@ -69,8 +69,9 @@ with_failures(_None, _Verdict) -> open.
 no_failures(Fewest) when Fewest > 0 -> "";
 no_failures(_None) -> " (none in one repetition)".
 
-%% @doc What is found in the results of nodes that had quotas. Without these numbers are about
-%% something else, and where the machine was too busy to give what it had promised nothing is decided.
+%% @doc What is found in the results of nodes that had quotas. Without these, numbers are about
+%% something else, and where the machine was too busy to give what it had promised nothing is
+%% decided.
 -spec quotas(weft_report_results:results(), fun(() -> [weft_papers_figures:finding()])) ->
           [weft_papers_figures:finding()].
 quotas(Results, Find) ->

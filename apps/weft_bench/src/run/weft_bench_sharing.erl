@@ -17,8 +17,8 @@
 
 -define(STAT, "/proc/stat").
 
-%% @doc What the function returns, and the metrics of the time that it took. A workload of which only
-%% a part is measured has its own (`weft_bench_runner' then leaves out that of the whole).
+%% @doc What the function returns, and the metrics of the time that it took. A workload of which
+%% only a part is measured has its own (`weft_bench_runner' then leaves out that of the whole).
 -spec measured(weft_bench_nodes:layout(), weft_bench_quota:percent() | none,
                weft_bench_nodes:nodes(), fun(() -> Result)) ->
           {Result, [weft_bench_workload:measurement()]}.

@@ -40,8 +40,8 @@ find(#{bench_dir := Dir, include := Include, exclude := Exclude} = Config) ->
             {error, lists:flatten(["BENCH_DIR wants a directory; ", Dir, " is none"])}
     end.
 
-%% @doc What a run names and there is not, in a line if it is something. A run.conf may be of another
-%% BenchErl, with benchmarks of its own.
+%% @doc What a run names and there is not, in a line if it is something. A run.conf may be of
+%% another BenchErl, with benchmarks of its own.
 -spec unknown(weft_bencherl_config:config()) -> [string()].
 unknown(#{bench_dir := Dir, include := Include, exclude := Exclude}) ->
     Known = lists:sort(maps:keys(all(Dir))),

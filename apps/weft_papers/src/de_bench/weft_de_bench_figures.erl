@@ -8,7 +8,8 @@
 
 -export([figures/0]).
 %% For the same figures with quotas.
--export([figure/3, falls_behind/1, less_with_more/2, more_with_servers/1, names/0, names/2, keys/5]).
+-export([figure/3, falls_behind/1, less_with_more/2, more_with_servers/1, names/0, names/2,
+         keys/5]).
 
 -define(STOCK, <<"stock_mesh">>).
 -define(THROUGHPUT, <<"calls_per_s">>).
@@ -26,8 +27,8 @@
         "has a host with eight cores for each of up to 100 nodes, and five minutes where there "
         "are five seconds here. ").
 
--define(NAMES, "Names of weft are of another kind than those of stock: eventual. A register is done "
-        "when this node has the name, and does not wait for the others.").
+-define(NAMES, "Names of weft are of another kind than those of stock: eventual. A register is "
+        "done when this node has the name, and does not wait for the others.").
 
 %% @private
 figures() ->

@@ -5,8 +5,8 @@
 
 -export([ready/2]).
 
-%% @doc Starts servers, scopes of names if the operations need them, waits until `global' is at rest,
-%% and starts a load that is ready to begin. The error is a text.
+%% @doc Starts servers, scopes of names if the operations need them, waits until `global' is at
+%% rest, and starts a load that is ready to begin. The error is a text.
 -spec ready(weft_load_config:config(), weft_load_instance:options()) -> ok | {error, string()}.
 ready(#{operations := Operations} = Config, Options) ->
     ok = weft_de_bench_server:start(),
