@@ -172,6 +172,7 @@ the_process_drops_what_nobody_asks_for_test() ->
                       {ok, Name} = weft_vnode_names:name(weft_kv_vnode, P),
                       {ok, Pid} = weft_vnode_process:start_link(Name, weft_kv_vnode, P, [],
                                                                 #{queue_max => 100}),
+                      {ok, started} = gen_server:call(Pid, opened),
                       Pid
                   end || P <- [0, 1, 2]],
     {ok, Pid} = weft_kv_left_over:start_link(#{buckets => buckets(2)}),

@@ -45,7 +45,7 @@ all_is_committed_now_and_then_test() ->
 
 %% At rest the data may be ended, so who waits has an answer before, and nobody is asked after.
 nothing_is_asked_of_data_that_ended_at_rest_test() ->
-    {ok, Pid} = weft_vnode_process:start_link(?NAME, ?MODULE, 0, [ends], #{queue_max => 100}),
+    Pid = opened([ends], #{queue_max => 100}),
     true = unlink(Pid),
     ok = sys:suspend(?NAME),
     Asked = [begin
@@ -150,7 +150,6 @@ can_not_be_dropped() ->
 
 %% One that was handed over, and the message that ends it.
 refusing(Options) ->
-    true = register(?NAME, self()),
     ok = weft_ring_lookup:publish_owners(weft_ring, [node() || _ <- lists:seq(1, 8)]),
     Config = #{queue_max => 100, handoff_pace_ms => 0, handoff_items => 10, channel => bulk},
     {ok, New, {continue, Open}} = weft_vnode_process:init({?NAME, ?MODULE, 0, Options, Config}),
@@ -251,7 +250,7 @@ roles() ->
 %% Or what others send to that node would wait behind the items.
 a_handoff_goes_over_its_own_channel_test() ->
     Config = #{queue_max => 100, handoff_pace_ms => 0, handoff_items => 10, channel => moves},
-    {ok, Pid} = weft_vnode_process:start_link(?NAME, ?MODULE, 0, [], Config),
+    Pid = opened([], Config),
     Caller = spawn(fun() -> handed_over(Pid) end),
     try
         ok = traced(Pid),
@@ -272,7 +271,7 @@ a_handoff_goes_over_its_own_channel_test() ->
 a_handoff_goes_on_without_its_courier_test_() ->
     {timeout, 30, fun() ->
         Config = #{queue_max => 100, handoff_pace_ms => 0, handoff_items => 10, channel => moves},
-        {ok, Pid} = weft_vnode_process:start_link(?NAME, ?MODULE, 0, [], Config),
+        Pid = opened([], Config),
         Caller = spawn(fun() -> handed_over(Pid) end),
         Carrying = fun(Before) ->
                        receive
@@ -338,12 +337,18 @@ together(Requests) ->
 ask(Command) -> gen_server:call(?NAME, {command, fallback, key, Command}).
 
 with_partition(Options, Fun) ->
-    {ok, Pid} = weft_vnode_process:start_link(?NAME, ?MODULE, 0, Options, #{queue_max => 100}),
+    Pid = opened(Options, #{queue_max => 100}),
     try Fun()
     after
         true = unlink(Pid),
         gen_server:stop(Pid)
     end.
+
+%% It has its name then.
+opened(Options, Config) ->
+    {ok, Pid} = weft_vnode_process:start_link(?NAME, ?MODULE, 0, Options, Config),
+    {ok, started} = gen_server:call(Pid, opened),
+    Pid.
 
 %% --- a counter, which notes what was committed as well ----------------------------------------
 

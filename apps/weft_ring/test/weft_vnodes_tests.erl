@@ -19,6 +19,8 @@ all_test_() ->
                            {"who waits is bounded", fun bounded/0},
                            {"what can not be opened is told", fun can_not_be_opened/0},
                            {"who asks meanwhile is told, too", fun asked_meanwhile/0},
+                           {"who asks meanwhile is bounded", fun crowd/0},
+                           {"it is opened once whoever starts it", fun started_again/0},
                            {"one that is killed is told", fun killed/0},
                            {"opening counts for the time of a request", fun in_time/0},
                            {"one that is there needs no turn", fun is_there/0},
@@ -111,15 +113,49 @@ can_not_be_opened() ->
     opening(0) ! {open, {ok, []}},
     ?assertEqual({ok, started}, answer(Again)).
 
-%% They have found a process, and nothing was done.
+%% They wait with those who have started it, and nothing was done.
 asked_meanwhile() ->
     Caller = starts(0),
     Pid = opening(0),
     Asking = asks(0, read, ?WAIT_MS),
-    weft_test_nodes:until(fun() -> queue_length(Pid) > 1 end),
+    weft_test_nodes:until(fun() -> callers(0) =:= 2 end),
     Pid ! {open, {error, no_disk}},
     ?assertEqual({error, {failed, no_disk}}, answer(Caller)),
     ?assertEqual({error, {failed, no_disk}}, answer(Asking)).
+
+%% Their time is over before it is open. One is left to ask whether it is.
+crowd() ->
+    _ = starts(0),
+    Pid = opening(0),
+    Asked = [asks(0, read, 10) || _ <- lists:seq(1, 10 * ?CALLERS_MAX)],
+    Answers = [answer(Asking) || Asking <- Asked],
+    ?assertEqual([], lists:usort(Answers) -- [{error, overload}, {error, timeout}]),
+    ?assertEqual(?CALLERS_MAX, callers(0)),
+    ?assert(queue_length(Pid) =< 1),
+    Pid ! {open, {ok, []}},
+    ?assertEqual({ok, []}, answer(asks(0, read, ?WAIT_MS))).
+
+%% The process that starts partitions has ended meanwhile.
+started_again() ->
+    _ = starts(0),
+    First = opening(0),
+    Former = whereis(weft_vnodes),
+    true = unlink(Former),
+    ok = gen_server:stop(Former),
+    ?assert(is_process_alive(First)),
+    {ok, Vnodes} = weft_vnodes:start_link(#{vnodes => [{?MODULE, []}], queue_max => ?CALLERS_MAX}),
+    ?assertNot(is_process_alive(First)),
+    Caller = starts(0),
+    opening(0) ! {open, {ok, []}},
+    ?assertEqual({ok, started}, answer(Caller)),
+    %% What is open goes on.
+    true = unlink(Vnodes),
+    ok = gen_server:stop(Vnodes),
+    {ok, Last} = weft_vnodes:start_link(#{vnodes => [{?MODULE, []}], queue_max => ?CALLERS_MAX}),
+    ?assertEqual({ok, []}, answer(asks(0, read, ?WAIT_MS))),
+    ?assertEqual(nothing, receive {opening, _, _} -> again after 0 -> nothing end),
+    true = unlink(Last),
+    ok = gen_server:stop(Last).
 
 killed() ->
     Caller = starts(0),

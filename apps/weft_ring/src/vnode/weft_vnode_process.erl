@@ -51,12 +51,13 @@
                 %% Answers that wait for a commit.
                 held = [] :: [{gen_server:from(), term()}]}).
 
-%% @doc The process has its name. It answers as soon as its data are open; or if they can not be
-%% opened that it is so, for a second, and ends.
+%% @doc The process gets its name as soon as its data are open; until then, who asks finds nobody
+%% and waits in `weft_vnodes', where there is a limit. If they can not be opened, it has its name for
+%% a second, in which it says so, and ends.
 -spec start_link(atom(), module(), non_neg_integer(), term(), map()) ->
           {ok, pid()} | {error, term()}.
 start_link(Name, Module, Partition, Options, Config) ->
-    gen_server:start_link({local, Name}, ?MODULE, {Name, Module, Partition, Options, Config}, []).
+    gen_server:start_link(?MODULE, {Name, Module, Partition, Options, Config}, []).
 
 %% @private
 init({Name, Module, Partition, Options, Config}) ->
@@ -70,7 +71,9 @@ handle_continue({open, Options}, Vnode) ->
     weft_redact:run(fun() -> opened(Options, Vnode) end).
 
 opened(Options, #vnode{name = Name, module = Module, partition = Partition} = Vnode) ->
-    case Module:init(Partition, Options) of
+    Opened = Module:init(Partition, Options),
+    true = register(Name, self()),
+    case Opened of
         {ok, Data} -> {noreply, with_data(Data, Vnode)};
         {ok, Data, Kept} -> {noreply, with_data(Data, Vnode#vnode{kept = Kept})};
         {error, Reason} ->

@@ -88,8 +88,22 @@ waiting(Pid) ->
 %% @private
 init(#{vnodes := Vnodes} = Config) ->
     process_flag(trap_exit, true),
+    ok = not_opened(),
     ok = weft_vnode_names:make([Module || {Module, _} <- Vnodes]),
     {ok, #starting{config = Config}}.
+
+%% Those that were being opened when the process before this one ended: they have no name yet, and a
+%% second process would open the same file.
+not_opened() ->
+    Children = try supervisor:which_children(weft_vnode_sup)
+               catch exit:_NotRunning -> []
+               end,
+    lists:foreach(fun(Ref) -> receive {'DOWN', Ref, process, _, _} -> ok end end,
+                  [begin
+                       true = exit(Pid, kill),
+                       monitor(process, Pid)
+                   end || {_, Pid, _, _} <- Children, is_pid(Pid),
+                          process_info(Pid, registered_name) =:= []]).
 
 %% @private
 handle_call({start, Module, Partition, Role}, From, Starting) ->
@@ -152,7 +166,6 @@ start_child(Which, #starting{opening = Opening, config = Config} = Starting) ->
         {ok, Pid} ->
             {_, Ref} = spawn_monitor(?MODULE, opened, [Pid]),
             Starting#starting{opening = Opening#{Ref => Which}};
-        {error, {already_started, _}} -> answer(Which, {ok, started}, Starting);
         {error, Reason} -> answer(Which, {error, {failed, Reason}}, Starting)
     end.
 
