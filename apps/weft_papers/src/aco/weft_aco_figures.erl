@@ -36,13 +36,13 @@ figures() ->
      #{id => "aco_10", where => "SD Erlang 2017, Fig. 10: packets of ACO",
        claim => "SR receives the fewest packets; on 145 nodes ML twice and GR three times as many.",
        cells => ?VERSIONS,
-       findings => fun(Results) -> order(<<"received_packets">>, Results) ++ times(Results) end,
+       findings => fun(Results) -> order(packets(Results), Results) ++ times(Results) end,
        charts => fun packet_charts/1,
        not_shown => "145 nodes: 47 here, a tree of degree 2 with 5 levels; 6 levels are 95 nodes, "
-       "which start and connect for more than a minute, fourteen times. Packets are "
-       "counted from the start of the nodes on, connecting them included; what is compared is "
-       "those after set-up, while the program runs, where they were counted apart. Stock "
-       "distribution counts a message as a packet. So many times: to the nearest whole number."},
+       "which start and connect for more than a minute, fourteen times. Packets are those after "
+       "set-up, while the program runs; where these were not counted apart, all from the start of "
+       "the nodes on, connecting them included. Stock distribution counts a message as a packet. "
+       "So many times: to the nearest whole number."},
      #{id => "aco_failures", where => "SD Erlang 2017, section 5.4.2: ACO with failures",
        claim => "Processes killed at random have no measurable impact on the time of GR and SR.",
        cells => ["--suites", "aco", "--only", "aco (gr|sr) (steady|killed)"],

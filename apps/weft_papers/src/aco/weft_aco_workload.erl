@@ -13,6 +13,7 @@
 -export([names/2]).
 
 -define(RUN_MS, 150000).
+-define(OPEN_MS, 60000).
 -define(JOBS, 40).
 -define(REPETITIONS_MAX, 3).
 -define(MANY_LEVELS, 5).
@@ -115,8 +116,15 @@ version_run(#{workload := Workload, streams := Colonies, with := {_, Rounds}}, N
     Options = Rounds#{version => Version, colonies => Colonies,
                       names => names(Version, weft_bench_nodes:variant(Nodes)),
                       problem => problem(1), best_known => hd(?BEST_KNOWN)},
+    ok = opened(Options, Nodes),
     %% With fewer colonies it would do less work.
     weft_bench_cluster:run(weft_aco, Options, Nodes, ?RUN_MS, #{given_up => 0}).
+
+%% Connections that are made when they are used belong to set-up, as those of a mesh do: packets of
+%% the run are counted from here on.
+opened(Options, Nodes) ->
+    {ok, {_Settings, Tree}} = weft_aco:plan(Options, weft_bench_cluster:nodes(Nodes)),
+    weft_bench_nodes:call(Nodes, {n, 1}, weft_aco_ways, open, {[Tree], ?OPEN_MS}).
 
 version(Workload) ->
     case atom_to_list(Workload) of
