@@ -124,6 +124,8 @@ killed_processes_are_found_and_a_killed_node_is_given_up(Config) ->
     with_nodes(stock_mesh, weft_bench_cluster:shape(5, []), Config,
                fun(Nodes) ->
                    os:getenv("FULL") =/= false andalso survives_kills(options(gr, global), Nodes),
+                   ?assertEqual([], weft_bench_test_cluster:loaded_in_run(
+                                      weft_aco, options(ml, none), Nodes, ?RUN_MS)),
                    lost_colony_is_not_measured(Nodes),
                    killed_node_is_given_up(Nodes)
                end).

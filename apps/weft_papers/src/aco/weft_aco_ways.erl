@@ -8,7 +8,7 @@
 
 -define(MODULES, [weft_aco_submaster, weft_aco_colony, weft_aco_children, weft_aco_parent,
                   weft_aco_report, weft_aco_names, weft_aco_ant, weft_aco_random,
-                  weft_aco_problem]).
+                  weft_aco_problem, weft_bench_program, rand]).
 
 %% @doc On the node of a process: from here down.
 -spec open(weft_aco_tree:process()) -> ok.
