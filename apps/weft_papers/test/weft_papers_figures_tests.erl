@@ -44,6 +44,18 @@ versions_are_put_in_order_test() ->
     [{open, Text}] = findings("aco_10", Three),
     ?assertEqual(["SR"], weft_report_said:missing(["SR"], Text)).
 
+%% Two repetitions that are the same tell how much they differ; one does not.
+times_of_one_repetition_are_open_test() ->
+    Rows = fun(Repetitions) ->
+               [{aco(Version, 8), Variant, duration_s, lists:duplicate(Repetitions, Seconds)}
+                || {Version, Variant, Seconds} <- [{<<"tl">>, stock_mesh, 1.1},
+                                                   {<<"ml">>, stock_mesh, 1.0},
+                                                   {<<"gr">>, stock_mesh, 2.0},
+                                                   {<<"sr">>, stock, 0.8}]]
+           end,
+    says([{open, [11, {"SR", "0.80 s"}, {"GR", "2.00 s"}]}], "aco_9", Rows(1)),
+    says([{agrees, [11, {"SR", "0.80 s"}, {"GR", "2.00 s"}]}], "aco_9", Rows(2)).
+
 city(Workload, Nodes) ->
     #{suite => <<"city">>, workload => Workload, size_bytes => 0, pairs => Nodes, streams => 360}.
 
