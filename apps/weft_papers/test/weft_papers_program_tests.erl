@@ -84,7 +84,8 @@ bad_arguments_start_no_nodes_test_() ->
              || Generators <- ["1,6", "1,1", ",", "/no/such/file"]]
             ++ [{weft_orbit_command, Words}
                 || Words <- [["--space", "0"], ["--space", "x"], ["--nodes", "6"],
-                             ["--nodes", "2", "--groups", "3"], ["--variant", "nothing"]]]
+                             ["--nodes", "2", "--groups", "3"], ["--variant", "nothing"],
+                             ["--gateways", "3"]]]
             ++ [{weft_aco_command, Words}
                 || Words <- [["--seed", "x"], ["--jobs", "3"], ["--number", "1"],
                              ["--levels", "1"], ["--problem", "/no/such/file"],

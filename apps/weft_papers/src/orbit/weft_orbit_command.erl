@@ -6,6 +6,8 @@
 
 -export([command/0, main/1]).
 
+-define(GATEWAYS, 2).
+
 %% @doc Exit status: 0 computed, 1 it failed, 2 bad arguments.
 -spec main([string()]) -> 0 | 1 | 2.
 main(Arguments) ->
@@ -29,7 +31,8 @@ command() ->
            #{name => grouped, long => "-grouped", type => boolean,
              help => "vertices for another group pass gateways of the program"},
            count(workers, "-workers", 2, "on each node but the master's"),
-           count(gateways, "-gateways", 2, "of each group, with --grouped")
+           #{name => gateways, long => "-gateways", type => {integer, [{min, 1}]}, value => "N",
+             help => ["of each group, with --grouped (default ", integer_to_list(?GATEWAYS), ")"]}
            | weft_papers_program:arguments(stock)],
       handler => fun given/1}.
 
@@ -63,6 +66,8 @@ own(File, true) ->
         {error, Text} -> throw(["a module with generators; ", Text])
     end.
 
+given(#{gateways := _} = Given) when not is_map_key(grouped, Given) ->
+    weft_bench_arguments:status({error, "--gateways is for --grouped, which is missing"});
 given(#{nodes := Count, groups := Groups} = Given) ->
     case Count > Groups andalso (Count - 1) rem Groups of
         0 -> run(Given, weft_orbit_workload:groups(Groups, (Count - 1) div Groups));
@@ -83,7 +88,7 @@ options(#{generators := #{generators := Generators}} = Given, Groups, Names) ->
     Options = (maps:with([space, workers], Given))#{generators => Generators},
     case Given of
         #{grouped := true} ->
-            Options#{gateways => map_get(gateways, Given),
+            Options#{gateways => maps:get(gateways, Given, ?GATEWAYS),
                      groups => [[element(Number, Names) || Number <- Group] || Group <- Groups]};
         #{} ->
             Options
