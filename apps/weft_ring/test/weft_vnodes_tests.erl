@@ -133,6 +133,7 @@ crowd() ->
     ?assertEqual(?CALLERS_MAX, callers(0)),
     ?assert(queue_length(Pid) =< 1),
     Pid ! {open, {ok, []}},
+    weft_test_nodes:until(fun() -> callers(0) =:= 0 end),
     ?assertEqual({ok, []}, answer(asks(0, read, ?WAIT_MS))).
 
 %% The process that starts partitions has ended meanwhile.

@@ -72,6 +72,8 @@ handle_continue({open, Options}, Vnode) ->
 
 opened(Options, #vnode{name = Name, module = Module, partition = Partition} = Vnode) ->
     Opened = Module:init(Partition, Options),
+    %% What was read of a file, and made of it, may be large, and is not needed any more.
+    true = erlang:garbage_collect(),
     true = register(Name, self()),
     case Opened of
         {ok, Data} -> {noreply, with_data(Data, Vnode)};

@@ -2,9 +2,9 @@
 %% @doc Starts the processes of partitions, when somebody needs one that is not there. Callers come
 %% here only after they found no process. Not here: requests for keys.
 %%
-%% A partition with much on disk is not open for a while, and has it in memory twice meanwhile. So
-%% some are opened at a time, as many as there are schedulers, and the others wait for their turn;
-%% those that are there already do not.
+%% A partition with much on disk is not open for a while, and has it in memory several times
+%% meanwhile. So some are opened at a time, as many as there are schedulers, but not more than
+%% eight, and the others wait for their turn; those that are there already do not.
 -module(weft_vnodes).
 -behaviour(gen_server).
 
@@ -16,6 +16,8 @@
 -define(WAITING_MS, 5000).
 %% Also with one scheduler, one that hangs does not keep the next one from its turn.
 -define(AT_A_TIME_MIN, 2).
+%% More take memory and no less time: they read one disk.
+-define(AT_A_TIME_MAX, 8).
 
 -type which() :: {module(), Partition :: non_neg_integer()}.
 
@@ -58,7 +60,8 @@ start_missing(Stored) ->
 
 %% @doc How many partitions of this node are opened at the same time.
 -spec at_a_time() -> pos_integer().
-at_a_time() -> max(?AT_A_TIME_MIN, erlang:system_info(schedulers_online)).
+at_a_time() ->
+    min(?AT_A_TIME_MAX, max(?AT_A_TIME_MIN, erlang:system_info(schedulers_online))).
 
 %% @doc How much waits in which partitions of this node for other owners; 0 is left out. What is on
 %% disk and has no process is started, and not known before that is there.
