@@ -175,6 +175,13 @@ people_talk_in_terminals(Config) ->
         write(Ann, "/quit\n"),
         ok = reads(Ann, "bye"),
         ?assertEqual(0, status(Ann)),
+        Again = logged_in("ann", EpmdPort),
+        write(Bob, "@ann still here?\n"),
+        ok = reads(Again, "bob: still here?\n"),
+        write(Again, "@bob yes\n"),
+        ok = reads(Bob, "ann: yes\n"),
+        write(Again, "/quit\n"),
+        ?assertEqual(0, status(Again)),
         write(Bob, "/quit\n"),
         ?assertEqual(0, status(Bob))
     after

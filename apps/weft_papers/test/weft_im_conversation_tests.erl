@@ -34,6 +34,14 @@ an_answer_acknowledges_test() ->
     ?assertEqual([{delivered, 1, 10}, {heard, 1, <<"b">>}], Events),
     ?assertMatch({[{message, 2, 1, <<"c">>}], _}, ?M:say(<<"c">>, 30, End2)).
 
+%% Of somebody who logs in anew: the other end has heard three of the login before.
+who_joins_late_speaks_on_test() ->
+    {[{heard, 1, <<"b">>}], [{heard, 1}], Late} = ?M:hear({1, <<"b">>}, 3, 0, ?M:new()),
+    {[{message, 4, 1, <<"a">>}], Said} = ?M:say(<<"a">>, 0, Late),
+    ?assertEqual({[], [], Said}, ?M:acknowledged(3, 0, Said)),
+    {[{delivered, 4, 5}], [{message, 5, 1, <<"c">>}], _} =
+        ?M:acknowledged(4, 10, element(2, ?M:say(<<"c">>, 0, Said))).
+
 a_hundred_may_wait_test() ->
     Said = lists:foldl(fun(_, End) -> {_, After} = ?M:say(<<>>, 0, End), After end, ?M:new(),
                        lists:seq(1, 100)),

@@ -6,6 +6,9 @@
 %% Stop and wait: what is said has a number, and the next one is sent when it is acknowledged. Each
 %% message acknowledges what was heard before, too. A message is sent again until it is; what comes
 %% with a number that was heard already is acknowledged again, and nothing else.
+%%
+%% Who logs in anew may be told something in a conversation of before: the other end has heard more
+%% than this one has said, and what is said here then has the numbers after that.
 -module(weft_im_conversation).
 
 -export([new/0, say/3, is_full/1, hear/4, acknowledged/3, again/2, due/3, is_silent/1,
@@ -63,6 +66,8 @@ hear({Number, Text}, Acknowledged, NowUs, #ending{heard = Heard} = End) ->
 %% @doc The other end has heard all up to this number.
 -spec acknowledged(non_neg_integer(), NowUs :: integer(), ending()) ->
           {[event()], [said()], ending()}.
+acknowledged(Heard, NowUs, #ending{next = Next} = End) when Heard >= Next ->
+    acknowledged(Heard, NowUs, End#ending{next = Heard + 1});
 acknowledged(Heard, NowUs, #ending{flying = {Number, _, FirstUs, _, _}} = End)
   when Heard >= Number ->
     {Said, After} = fly(NowUs, End#ending{flying = none}),
