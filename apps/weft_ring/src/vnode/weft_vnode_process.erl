@@ -21,7 +21,6 @@
 -define(REFUSE_MS, 1000).
 %% How many answers wait for one commit.
 -define(HELD_MAX, 200).
-
 %% In place of the data, until they are open, and if they can not be opened.
 -define(NOT_OPEN(Why), {?MODULE, not_open, Why}).
 %% So long a partition that can not be opened says so, before another process may try it.
@@ -51,11 +50,9 @@
                 %% Answers that wait for a commit.
                 held = [] :: [{gen_server:from(), term()}]}).
 
-%% @doc The process gets its name as soon as its data are open; until then, who asks finds nobody
-%% and waits in `weft_vnodes', where there is a limit. If they can not be opened, it has its name for
-%% a second, in which it says so, and ends.
--spec start_link(atom(), module(), non_neg_integer(), term(), map()) ->
-          {ok, pid()} | {error, term()}.
+%% @doc The process gets its name when its data are open. Until then, callers wait in `weft_vnodes',
+%% where there is a limit. If they can not be opened, it says so under its name for a second.
+-spec start_link(atom(), module(), non_neg_integer(), term(), map()) -> gen_server:start_ret().
 start_link(Name, Module, Partition, Options, Config) ->
     gen_server:start_link(?MODULE, {Name, Module, Partition, Options, Config}, []).
 
@@ -136,8 +133,7 @@ told({weft_vnode, receiver, Sender, Msg}, Vnode) when is_pid(Sender) ->
     {noreply, received(Sender, Msg, Vnode)};
 told({weft_vnode, sender, Msg}, Vnode) ->
     {noreply, sender({message, Msg}, Vnode)};
-told({handoff, Timers, {timer, Timer}},
-     #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+told({handoff, Timers, {timer, Timer}}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, sender({timer, Timer}, Vnode)};
 told({handoff, Timers, reconnect}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, reconnect(Vnode)};
@@ -243,7 +239,6 @@ settled({noreply, #vnode{held = [_ | _] = Held} = Vnode}) ->
             {noreply, Vnode};
         _ -> {noreply, committed(Vnode)}
     end;
-%% No further message may come for a while.
 settled({reply, Reply, #vnode{held = [_ | _]} = Vnode}) ->
     {reply, Reply, committed(Vnode)};
 settled({stop, Reason, #vnode{held = [_ | _]} = Vnode}) ->
