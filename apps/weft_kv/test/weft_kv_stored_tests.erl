@@ -21,7 +21,7 @@ files() -> filename:join(filename:basedir(user_cache, atom_to_list(?MODULE)), "f
 
 before_long() ->
     {_, Name} = killed(),
-    weft_kv_left_over ! round,
+    weft_kv_left_over ! stored,
     weft_test_nodes:until(fun() -> is_pid(whereis(Name)) end),
     ?assertMatch({ok, <<"v">>, _}, weft_kv:get(things, <<"k">>)).
 

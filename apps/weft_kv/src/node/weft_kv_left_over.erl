@@ -12,7 +12,8 @@
 %% all nodes of the ring are asked once, before the first batch of a bucket is moved.
 %%
 %% A partition that has a file and no process, as that has failed, is left over, too: what it has
-%% for other nodes would stay there, and bring deleted values back later. So it gets a process.
+%% for other nodes would stay there, and bring deleted values back later. So it gets a process, also
+%% while a round takes long.
 -module(weft_kv_left_over).
 -behaviour(gen_server).
 
@@ -48,7 +49,12 @@ init(#{buckets := All}) ->
     %% Copies of strong buckets are not on the ring.
     Buckets = maps:from_list([{Name, {N, Evict}}
                               || {Name, #{n := N, evict := Evict}} <- maps:to_list(All)]),
+    ok = start_later(),
     {ok, later(#left_over{buckets = Buckets, round = {[], 1, Buckets}})}.
+
+start_later() ->
+    _ = erlang:send_after(?EVERY_MS, self(), stored),
+    ok.
 
 later(State) ->
     _ = erlang:send_after(?EVERY_MS, self(), round),
@@ -64,8 +70,11 @@ handle_cast(Request, State) ->
     {noreply, State}.
 
 %% @private
-handle_info(round, #left_over{buckets = Buckets} = State) ->
+handle_info(stored, State) ->
     ok = start_stored(),
+    ok = start_later(),
+    {noreply, State};
+handle_info(round, #left_over{buckets = Buckets} = State) ->
     case weft_ring_lookup:owners(weft_ring) of
         {ok, Owners} ->
             Mine = [Partition || {Partition, Node, _} <- Owners, Node =:= node(),

@@ -25,8 +25,8 @@
                | {unknown, term()} | {failed, term()}.
 %% `overload': too many wait for this partition. `not_owner', `moved': another node has the
 %% partition now. In all these cases nothing was done. `timeout', `{unknown, Reason}': the answer
-%% did not come, and the command may have been carried out or not. `{failed, Reason}': `change/4' or
-%% `init/2' said so.
+%% did not come, and the command may have been carried out or not. `{failed, Reason}': `init/2' said
+%% so, and nothing was done; or `change/4'; or `commit/1', and the change may be on disk later.
 
 %% The data of a partition are there, and nobody has written to them yet.
 -callback init(Partition :: non_neg_integer(), Options :: term()) ->
