@@ -27,8 +27,9 @@ prop_quote() ->
 
 %% The profile of a host may print something before.
 what_a_node_was_made_with_test() ->
-    Script = ["mkdir -p nodes/a@h; echo '[].' > nodes/a@h/sys.config; echo \"somebody's host\"\n",
-              weft_deploy_shell:configuration(".", "a@h")],
+    Script = ["made=$(mktemp -d); cd \"$made\"; mkdir -p nodes/a@h\n"
+              "echo '[].' > nodes/a@h/sys.config; echo \"somebody's host\"\n",
+              weft_deploy_shell:configuration(".", "a@h"), "\nrm -r \"$made\"\n"],
     ?assertEqual(<<"[].\n">>, weft_deploy_shell:configured(sh(Script))).
 
 sh(Script) ->
