@@ -239,7 +239,7 @@ settled({noreply, #vnode{held = [_ | _] = Held} = Vnode}) ->
             {noreply, Vnode};
         _ -> {noreply, committed(Vnode)}
     end;
-settled({reply, Reply, #vnode{held = [_ | _]} = Vnode}) ->
+settled({reply, Reply, #vnode{held = [_ | _]} = Vnode}) -> % it may be the last for a while
     {reply, Reply, committed(Vnode)};
 settled({stop, Reason, #vnode{held = [_ | _]} = Vnode}) ->
     {stop, Reason, committed(Vnode)};
