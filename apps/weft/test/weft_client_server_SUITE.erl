@@ -63,6 +63,7 @@ a_client_keeps_no_more_links_than_it_wants(Config) ->
     Two = until_linked(C, 2),
     [Third] = Names -- Two,
     weft_test_nodes:until(fun() -> call(C, net_adm, ping, [Third]) =:= pong end),
+    ok = until_nodes(C, Names),
     ok = call(C, weft_resume_traffic, expect, []),
     ok = call(C, weft_resume_traffic, watch_nodes, []),
     [Cut, _] = Two,
@@ -70,8 +71,7 @@ a_client_keeps_no_more_links_than_it_wants(Config) ->
     weft_test_nodes:until(fun() -> lists:member(Third, up(C)) end),
     ok = call(C, weft_fault, heal, []),
     [_, _] = until_linked(C, 2),
-    weft_test_nodes:until(fun() -> lists:sort(call(C, erlang, nodes, [connected]))
-                                       =:= lists:sort(Names) end),
+    ok = until_nodes(C, Names),
     ?assertMatch(#{signals := []}, call(C, weft_resume_traffic, account, [])).
 
 %% The node of that server goes on, and takes part in links. The client was not told.
@@ -119,6 +119,10 @@ client(Links) -> #{role => client, links => Links}.
 
 until_connected(A, B) ->
     weft_test_nodes:until(fun() -> call(A, net_adm, ping, [name(B)]) =:= pong end).
+
+until_nodes(Node, Names) ->
+    weft_test_nodes:until(fun() -> lists:sort(call(Node, erlang, nodes, [connected]))
+                                       =:= lists:sort(Names) end).
 
 %% The nodes that a node has a TCP connection with.
 up(Node) ->
