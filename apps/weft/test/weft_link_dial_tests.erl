@@ -161,14 +161,21 @@ waiting(Started) ->
     end.
 
 %% A port where connections are neither accepted nor refused: as many wait as may. On a busy machine
-%% one for which there was room may be told too late, and takes that room all the same.
+%% one for which there was room may be told too late: so two are told in time and then two are not, or
+%% many are not.
 without_room() ->
     Ip = {127, 0, 0, 1},
     {ok, Listen} = gen_tcp:listen(0, [{ip, Ip}, {backlog, 1}]),
     {ok, Port} = inet:port(Listen),
-    Results = [gen_tcp:connect(Ip, Port, [], 300) || _ <- lists:seq(1, 5)],
-    ?assertEqual({error, timeout}, lists:last(Results)),
+    ok = filled({Ip, Port}, 0, 0),
     {Listen, {Ip, Port}}.
+
+filled(_Address, Connected, Late) when Connected > 1, Late > 1; Late > 10 -> ok;
+filled({Ip, Port} = Address, Connected, Late) ->
+    case gen_tcp:connect(Ip, Port, [], 300) of
+        {ok, _} -> filled(Address, Connected + 1, 0);
+        {error, timeout} -> filled(Address, Connected, Late + 1)
+    end.
 
 failed(Reason, Dial) -> ?DIAL:failed(Reason, erlang:monotonic_time(millisecond), Dial).
 

@@ -122,15 +122,19 @@ links(Rows) ->
     lists:sort([[Pair, State] || [Pair, State | _] <- Rows]).
 
 sessions(#{<<"traffic">> := Traffic}) ->
-    lists:usort([[pair(Key), way(Key, Via)]
-                 || {Key, #{<<"via">> := Via}} <- maps:to_list(Traffic)]);
+    lists:usort([[pair(Key), way(lists:sort(binary:split(Key, <<" ">>)), Traffic)]
+                 || Key <- maps:keys(Traffic)]);
 sessions(Rows) ->
     lists:sort([[Pair, Way] || [Pair, _, Way | _] <- Rows]).
 
-way(Key, Via) ->
-    case lists:member(Via, binary:split(Key, <<" ">>)) of
-        true -> <<"direct">>;
-        false -> Via
+%% Each end knows its own neighbour on the way, and these may be two.
+way([A, B], Traffic) ->
+    Vias = [Via || Ends <- [[A, B], [B, A]],
+                   {ok, #{<<"via">> := Via}}
+                       <- [maps:find(iolist_to_binary(lists:join(<<" ">>, Ends)), Traffic)]],
+    case Vias -- [A, B] of
+        Vias -> iolist_to_binary(lists:join(<<", ">>, lists:uniq(Vias)));
+        _ -> <<"direct">>
     end.
 
 pair(Key) -> iolist_to_binary(lists:join(<<" – "/utf8>>, lists:sort(binary:split(Key, <<" ">>)))).
