@@ -16,3 +16,35 @@ groups_get_names_and_nodes_test() ->
 
 nodes_that_are_not_there_can_not_be_reached_test() ->
     ?assertEqual(['none@nowhere'], weft_bench_cluster:unreachable([node(), 'none@nowhere'])).
+
+bytes_of_a_connection_that_was_closed_are_counted_test() ->
+    Bytes = 300000,
+    Before = weft_bench_cluster:received_bytes(),
+    ok = received_and_closed(Bytes),
+    Received = weft_bench_cluster:received_bytes() - Before,
+    ?assert(Received >= Bytes),
+    ?assert(Received < 2 * Bytes).
+
+what_comes_from_another_program_is_not_counted_test() ->
+    Before = weft_bench_cluster:received_bytes(),
+    Program = open_port({spawn, "sh -c 'head -c 300000 /dev/zero; read line'"}, [binary]),
+    ok = received_from(Program, 300000),
+    ?assert(weft_bench_cluster:received_bytes() - Before < 300000),
+    true = port_close(Program).
+
+received_from(_Program, 0) -> ok;
+received_from(Program, Bytes) ->
+    receive
+        {Program, {data, Data}} -> received_from(Program, Bytes - byte_size(Data))
+    after 10000 -> {late, Bytes}
+    end.
+
+received_and_closed(Bytes) ->
+    {ok, Listening} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Listening),
+    {ok, From} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary]),
+    {ok, To} = gen_tcp:accept(Listening),
+    ok = gen_tcp:send(From, binary:copy(<<0>>, Bytes)),
+    {ok, Received} = gen_tcp:recv(To, Bytes),
+    ?assertEqual(Bytes, byte_size(Received)),
+    lists:foreach(fun gen_tcp:close/1, [From, To, Listening]).

@@ -10,7 +10,7 @@
 
 -export([shape/2, with_nodes/4, with_layout/4, in_place/4, roles/1, named/2, await/1, connect/1,
          nodes/1, run/4, run/5, program/4, traffic/1, vms_per_core/1]).
--export([group/1, unreachable/1, traffic/0]).
+-export([group/1, unreachable/1, traffic/0, received_bytes/0]).
 -export_type([shape/0, named/0, traffic/0]).
 
 -type shape() :: #{nodes := pos_integer(), groups := [[pos_integer(), ...]]}.
@@ -160,7 +160,17 @@ traffic() ->
       packets => lists:sum([Packets || #{recv_cnt := Packets} <- Counts]),
       bytes => lists:sum([Bytes || #{recv_oct := Bytes} <- Counts])}.
 
-%% @doc The same of all nodes, in their order.
+%% @doc On a node: what all its sockets have received, those that are closed by now, too. What the
+%% benchmark asks of the node comes by its standard input, and is not counted.
+-spec received_bytes() -> non_neg_integer().
+received_bytes() ->
+    {{input, Bytes}, _} = erlang:statistics(io),
+    Bytes - lists:sum([Input || Port <- erlang:ports(),
+                                {name, Name} <- [erlang:port_info(Port, name)],
+                                Name =/= "tcp_inet",
+                                {input, Input} <- [erlang:port_info(Port, input)]]).
+
+%% @doc The same as `traffic/0' of all nodes, in their order.
 -spec traffic(weft_bench_nodes:nodes()) -> [traffic()].
 traffic(Nodes) ->
     [weft_bench_nodes:call(Nodes, Role, ?MODULE, traffic, {[], ?TRAFFIC_MS})

@@ -51,7 +51,8 @@ growth_figures() ->
        charts => fun(Results) -> growth_charts(?OPERATIONS, Results) end,
        not_shown => "Growth: all nodes share two cores, without quotas, so that more of them can "
        "not do more. The processor time of the store for each operation is what more nodes cost; "
-       "it has what nodes do when they have nothing to do. Waiting messages are those of one node, "
+       "it has what nodes do when they have nothing to do. While one distribution is measured "
+       "nodes of the other one are there, idle. Waiting messages are those of one node, "
        "looked at ten times a second, for processes with a name, which partitions have."},
      #{id => "riak_cost", where => "Riak talk 2013: scalability, what an operation costs",
        claim => "Throughput grows with the nodes up to about 60 of them, so an operation takes no "
@@ -63,7 +64,7 @@ growth_figures() ->
        charts => fun(Results) -> growth_charts(?AT_A_RATE, Results) end,
        not_shown => "Full load of each node: all nodes share two cores, so 24 of them have to be "
        "asked for little. The same data, and the same number of partitions, are on few nodes and "
-       "on many."}].
+       "on many. While one distribution is measured nodes of the other one are there, idle."}].
 
 losses_figures() ->
     [#{id => "riak_elasticity", where => "Riak talk 2013: availability and elasticity",

@@ -34,6 +34,8 @@
 -define(PER_GENERATOR, 3).
 %% Of a repetition: what is compared in it has the same requests at the same times.
 -define(SEEDS, 10000).
+%% Added where there is a rate: what is inserted on the same nodes has to be new there, too.
+-define(SEEDS_OF_RATES, 5000).
 %% Of what the store can do without a supervisor. With one it does less (`riak_supervised').
 -define(OF_CAPACITY, 0.7).
 %% Of `riak_availability': before a kill, and before the start after it.
@@ -116,8 +118,8 @@ run(#{dir := Dir, workload := Workload, repetition := Repetition,
                    PerSecond = once({?MODULE, Size, clients(Cell)}, Measure),
                    Load0#{per_second => ?OF_CAPACITY * PerSecond / clients(Cell)};
                {false, #{per_node := PerNode}} ->
-                   #{clients := Clients} = Load0,
-                   Load0#{through => library,
+                   #{clients := Clients, seed := Seed} = Load0,
+                   Load0#{through => library, seed := Seed + ?SEEDS_OF_RATES,
                           per_second => PerNode * Size / (Clients * length(Generators))};
                {false, #{}} ->
                    Load0
