@@ -43,13 +43,12 @@ otp-suites: ## OTP's own suites about distribution, on weft beside stock (ONLY="
 	@QUIET=1 rebar3 compile
 	@test/otp/suites.escript $(ONLY)
 
-docs: ## documentation of functions: for h(weft) in the shell, and as HTML
+docs: ## documentation of functions: for h(weft, send) in the shell, and as HTML
 	@bin/setup compile
 	@QUIET=1 rebar3 compile
 	@bin/docs
 
-packages: ## packages for hex.pm, one for each application; nothing is sent
-	@bin/setup compile
+packages: docs ## packages for hex.pm, one for each application; nothing is sent
 	@bin/package
 
 demo: ## see it work: a small cluster on this machine

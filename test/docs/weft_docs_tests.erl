@@ -6,7 +6,8 @@
 
 %% What users call.
 -define(MODULES, [weft, weft_names, weft_pg, weft_global, weft_singleton, weft_group, weft_place,
-                  weft_attributes, weft_discovery, weft_fault]).
+                  weft_attributes, weft_discovery, weft_fault, weft_doctor, weft_transit,
+                  weft_channel, weft_overlay]).
 
 docs_test_() ->
     {setup, fun documented/0, fun(Dir) -> ok = file:del_dir_r(Dir) end,

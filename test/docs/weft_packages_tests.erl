@@ -49,6 +49,7 @@ packages_are_made_test_() ->
              [{atom_to_list(App), {timeout, 60, fun() -> looked_into(App, Keys, Dir) end}}
               || {App, Keys} <- applications()]
                  ++ [{"without an address", {timeout, 60, fun() -> no_links(Dir) end}},
+                     {"with documentation", {timeout, 60, fun() -> documented(Dir) end}},
                      {"a wrong word", {timeout, 60, fun refused/0}}]
                  ++ [{"what is in it compiles", {timeout, 600, fun() -> compiles(Dir) end}}
                      || os:getenv("FULL") =:= "1"]
@@ -72,6 +73,19 @@ no_links(Dir) ->
     Said = terms(proplists:get_value("metadata.config", Outer)),
     ?assertEqual({<<"weft">>, none}, {proplists:get_value(<<"name">>, Said),
                                       proplists:get_value(<<"links">>, Said, none)}).
+
+%% What was made for the shell is where the shell looks for it.
+documented(Dir) ->
+    Place = filename:join(Dir, "documented"),
+    Chunk = filename:join(Place, "default/lib/weft/doc/chunks/weft.chunk"),
+    ok = filelib:ensure_dir(Chunk),
+    ok = file:write_file(Chunk, <<"a chunk">>),
+    ?assertEqual(0, package(["weft"], Place)),
+    {weft, Keys} = lists:keyfind(weft, 1, applications()),
+    {ok, Outer} = erl_tar:extract(file(weft, Keys, Place), [memory]),
+    {ok, Files} = erl_tar:extract({binary, proplists:get_value("contents.tar.gz", Outer)},
+                                  [memory, compressed]),
+    ?assertEqual(<<"a chunk">>, proplists:get_value("doc/chunks/weft.chunk", Files)).
 
 refused() ->
     [?assertEqual({Words, 1}, {Words, package(Words, "_build")})

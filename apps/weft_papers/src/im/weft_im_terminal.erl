@@ -3,8 +3,8 @@
 %%
 %% ```
 %% bin/im NAME [NODE]
-%% @bob               is bob there?
-%% @bob hello         writes to bob
+%% @@bob               is bob there?
+%% @@bob hello         writes to bob
 %% and again          writes to bob, too
 %% /quit              leaves; so does the end of the input
 %% '''
