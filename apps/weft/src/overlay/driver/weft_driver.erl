@@ -4,8 +4,8 @@
 %%
 %% It turns what the link layer, timers and callers say into events. It turns effects into calls of
 %% the link layer, timers, replies, rows of `weft_view' and notices to subscribers and to the log.
-%% It decides nothing itself, and neither payload nor a read passes through it. It serves all nodes,
-%% so no session may suspend it (`weft_never_stopped').
+%% It decides nothing itself. Neither payload of sessions and channels nor a read passes through it;
+%% broadcasts do. It serves all nodes, so no session may suspend it (`weft_never_stopped').
 %%
 %% The core can be replaced while the driver runs (`change/3'). The new core starts from its
 %% options, hears of the links that are up, and its views replace those of the core before. After a
