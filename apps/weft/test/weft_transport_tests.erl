@@ -7,7 +7,7 @@
 the_port_and_what_to_do_are_said_test() ->
     Text = weft_transport:explain_listen(4370, eaddrinuse),
     ?assertNotEqual(nomatch, string:find(Text, "can not listen on port 4370")),
-    ?assertNotEqual(nomatch, string:find(Text, "{weft, ports}")),
+    ?assertNotEqual(nomatch, string:find(Text, "ports in {weft, tuning}")),
     ?assertNotEqual(nomatch, string:find(weft_transport:explain_listen(80, eacces),
                                          "port 80: permission denied (eacces)")).
 

@@ -42,7 +42,8 @@ port_in_use(_Config) ->
     {Status, Text} = boot(["-weft", "ports", term(#{default => Port})]),
     ok = gen_tcp:close(Socket),
     ?assertNotEqual(0, Status),
-    assert_has(["can not listen on port " ++ integer_to_list(Port), "{weft, ports}"], Text).
+    assert_has(["can not listen on port " ++ integer_to_list(Port), "ports in {weft, tuning}"],
+               Text).
 
 %% A node that can not boot, and what it prints.
 boot(Args) ->

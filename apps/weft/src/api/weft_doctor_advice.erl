@@ -69,7 +69,7 @@ about(limits) ->
 about(listener) ->
     {"Nodes that are not linked to this one yet can not find it.",
      "Look whether epmd runs, and restart the node if epmd was restarted without knowing it. With "
-     "fixed ports compare {weft, ports} on all nodes."};
+     "fixed ports compare ports in {weft, tuning} on all nodes."};
 about(names) ->
     {"From there the nodes on this host can not be called, or another machine answers.",
      "Correct DNS or /etc/hosts on the machine that is named."};

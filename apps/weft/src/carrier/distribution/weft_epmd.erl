@@ -2,8 +2,8 @@
 %% @doc Distribution without epmd: fixed ports from the configuration.
 %%
 %% Start nodes with `-start_epmd false -epmd_module weft_epmd' and the same
-%% {weft, ports, #{default => 4370, "db" => 4371}} everywhere: the port of node db@host is 4371, of
-%% any other 4370. Implements the interface of erl_epmd(3), but for
+%% {weft, [{tuning, #{ports => #{default => 4370, "db" => 4371}}}]} everywhere: the port of node
+%% db@host is 4371, of any other 4370. Implements the interface of erl_epmd(3), but for
 %% `noport': that no port of a node is configured does not say that it has ended.
 -module(weft_epmd).
 

@@ -67,10 +67,11 @@ explain(simultaneous) -> "both nodes called each other at once";
 explain(too_many_new_hosts) ->
     "a node without weft that wants to be given a name, from a host not seen before, after too "
         "many of those: give it a name of its own, or wait";
-explain(plain_denied) -> "a node without weft, and {weft, plain_nodes} is deny";
+explain(plain_denied) -> "a node without weft, and plain_nodes in {weft, tuning} is deny";
 explain(no_such_node) ->
     "the node is not running: epmd on its host does not know it, or it said so at the broker";
-explain(no_port) -> "its port is not known here: write it in {weft, ports}, or let the node call";
+explain(no_port) ->
+    "its port is not known here: write it into ports in {weft, tuning}, or let the node call";
 explain(no_epmd) ->
     "epmd on its host cannot be reached: the host or the network is down, or a firewall is between";
 explain(not_weft) -> "the other side does not speak weft";
@@ -100,7 +101,7 @@ explain(no_queue) ->
     "the queue of the other node is no more: it has stopped, or was cut off from the broker";
 explain(overload) ->
     "too many connections wait for authentication, so it was dropped for a newer one: find the "
-        "programs that make them, or raise {weft, pending_handshakes_max}";
+        "programs that make them, or raise pending_handshakes_max in {weft, tuning}";
 explain(cut) -> "the link is cut by weft_fault";
 explain(peer_stopped) -> "the other node stopped in an orderly way";
 explain(undefined) -> "none";

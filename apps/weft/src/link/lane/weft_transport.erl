@@ -80,7 +80,7 @@ listen_reason(0, eaddrinuse) ->
         "inet_dist_listen_max of kernel";
 listen_reason(_Port, eaddrinuse) ->
     "it is in use by another program or node; stop that, or give this node another port in "
-        "{weft, ports}";
+        "ports in {weft, tuning}";
 listen_reason(_Port, Reason) when is_atom(Reason) ->
     io_lib:format("~ts (~ts)", [inet:format_error(Reason), Reason]);
 listen_reason(_Port, Reason) ->

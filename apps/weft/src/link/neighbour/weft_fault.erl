@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Faults on the links of this node, for tests and drills; off unless `{weft, faults, true}'.
+%% @doc Faults on the links of this node, for tests and drills; off unless the key `faults' is true.
 %% Those that are there when it is switched off again can still be ended.
 %%
 %% ```
