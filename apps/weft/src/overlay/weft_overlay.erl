@@ -114,7 +114,7 @@ seed(Nodes) ->
     weft_driver:notice(weft_topology, {seeds, Nodes}).
 
 %% @doc A node to which a caller of `weft_links:connect/1' wanted a link keeps it only if the
-%% topology wants it, too: there is one wish for each link.
+%% topology wants it, too: there is one demand for each link.
 -spec release(node()) -> ok.
 release(Node) ->
     weft_driver:release(weft_topology, Node).
