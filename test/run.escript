@@ -19,8 +19,8 @@
 %% known has failed at once. Which suites begin first, run alone or have only a long form, and which
 %% cases are known to be unsteady, is in test/suites.config.
 %% Prints a line per suite, with its processor time (on Linux, and with all that it started; this
-%% is what the whole run takes), the failed cases, why others were skipped, and last, alone on its
-%% line:
+%% is what the whole run takes), the failed cases, why others were skipped, that a run of all suites
+%% took longer than it may (on two cores or more), and last, alone on its line:
 %%
 %%   N passed, N failed[, N skipped]
 %%
@@ -32,7 +32,10 @@
 -define(JOBS_MAX, 8).
 %% So often it is looked whether they are.
 -define(LOOK_MS, 2_000).
-%% A usual machine needs a third of it.
+%% All suites take about ten minutes on two cores. More than this is told.
+-define(USUAL_MINUTES_MAX, 15).
+-define(USUAL_CORES_MIN, 2).
+%% A slower machine gets more, but not without end.
 -define(ALL_MINUTES_MAX, 60).
 %% Of these one suite may have as many, unless more than usual is asked for.
 -define(SUITE_MINUTES_MAX, 15).
@@ -64,7 +67,8 @@ main(Words, IsMeant) ->
                         || Name <- ["history", "processor", "room"]],
                        filename:join(Base, "runner")),
     ok = suite_processor:start(?MARK),
-    Context = #{base => Base, logs => Logs, started => now_ms(), config => Config},
+    Context = #{base => Base, logs => Logs, started => now_ms(), config => Config,
+                is_whole => Words =:= []},
     ok = filelib:ensure_dir(filename:join(Logs, "x")),
     Ran = run_all([Suite || Suite <- suites(Config), IsMeant(Suite, Config),
                             is_wanted(Suite, Words), is_in_this_run(Suite, Config)], Context),
@@ -311,10 +315,13 @@ eunit_chosen(Dir, _All) ->
 
 time_left_ms(#{started := Started}) ->
     Left = fun(Minutes) -> max(1, Started + Minutes * 60_000 - now_ms()) end,
-    case lists:any(fun(Variable) -> os:getenv(Variable) =/= false end, ?MORE) of
+    case is_more() of
         true -> Left(?MORE_MINUTES_MAX);
         false -> min(?SUITE_MINUTES_MAX * 60_000, Left(?ALL_MINUTES_MAX))
     end.
+
+is_more() ->
+    lists:any(fun(Variable) -> os:getenv(Variable) =/= false end, ?MORE).
 
 %% What it says goes to the log past this emulator: who waits for the end of a pipe waits for all
 %% that hold it, as nodes do that a suite left running.
@@ -456,7 +463,7 @@ last_lines(Log) ->
 
 %%% Report
 
-summary(Results, #{started := Started, config := Config}) ->
+summary(Results, #{started := Started, config := Config} = Context) ->
     [io:format("~n~ts~n~ts  log: ~ts~n",
                [Suite, [["  ", Case, why(Case, Result), "\n"] || Case <- Cases], Log])
      || #{suite := Suite, failed := Failed, cases := Cases, log := Log} = Result <- Results,
@@ -472,8 +479,17 @@ summary(Results, #{started := Started, config := Config}) ->
     io:format("~n~w suites in ~w s, ~w s of a processor~n",
               [length(Results), (now_ms() - Started) div 1000,
                round(lists:sum([Seconds || #{processor_s := Seconds} <- Results]))]),
+    is_slow(Context)
+        andalso io:format("longer than ~w minutes: that is what all suites may take~n",
+                          [?USUAL_MINUTES_MAX]),
     Sum = maps:from_list([{Key, sum(Key, Results)} || Key <- [passed, failed, skipped]]),
     io:format("~s~n", [counts(Sum)]).
+
+%% A run of all suites in their short form, where it should not be.
+is_slow(#{is_whole := IsWhole, started := Started}) ->
+    IsWhole andalso not is_more()
+        andalso erlang:system_info(schedulers_online) >= ?USUAL_CORES_MIN
+        andalso now_ms() - Started > ?USUAL_MINUTES_MAX * 60_000.
 
 %% Of cases it is known, of other problems it is the text.
 why(Case, #{why := Reasons}) when is_map_key(Case, Reasons) ->
