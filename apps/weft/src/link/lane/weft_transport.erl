@@ -79,7 +79,7 @@ listen_reason(0, eaddrinuse) ->
     "in use by other nodes or programs; stop one, or widen inet_dist_listen_min and "
         "inet_dist_listen_max of kernel";
 listen_reason(_Port, eaddrinuse) ->
-    "it is in use by another program or node; stop that, or give this node another port in "
+    "it is in use by another program or node; stop that, or give this node another port: see "
         "ports in {weft, tuning}";
 listen_reason(_Port, Reason) when is_atom(Reason) ->
     io_lib:format("~ts (~ts)", [inet:format_error(Reason), Reason]);
