@@ -161,8 +161,8 @@ waiting(Started) ->
     end.
 
 %% A port where connections are neither accepted nor refused: as many wait as may. On a busy machine
-%% one for which there was room may be told too late: so two are told in time and then two are not, or
-%% many are not.
+%% one for which there was room may be told too late: so two are told in time and then two are not,
+%% or many are not.
 without_room() ->
     Ip = {127, 0, 0, 1},
     {ok, Listen} = gen_tcp:listen(0, [{ip, Ip}, {backlog, 1}]),
