@@ -50,9 +50,10 @@ document(Figures) ->
      "What papers claim, measured again on one machine: *agrees* and *differs* are about the\n"
      "claim. *open* is beside it, or so near that more repetitions may decide it: the interval of\n"
      "the ratio, in brackets, contains what is claimed. Values are medians of repetitions;\n"
-     "whiskers are the smallest and the largest. This page and its pictures are made of the\n"
-     "numbers in the directory of each figure, by `bin/bench figures DIR`;\n"
-     "`bin/bench report DIR/FIGURE` makes a page with all of them.\n",
+     "whiskers are the smallest and the largest, those of a ratio its interval. Marks without a\n"
+     "line are what the text of a paper says; its pictures are not read. This page and its\n"
+     "pictures are made of the numbers in the directory of each figure, by\n"
+     "`bin/bench figures DIR`; `bin/bench report DIR/FIGURE` makes a page with all of them.\n",
      [section(One) || One <- Figures]].
 
 section({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure,

@@ -155,7 +155,8 @@ page(Measured) ->
                                  "and \"differs\" are about the claim. \"open\" is beside it, "
                                  "or so near that more repetitions may decide it. "
                                  "Medians of repetitions; whiskers are the smallest and the "
-                                 "largest."))]),
+                                 "largest, those of a ratio its interval. Marks without a "
+                                 "line are what the text of a paper says."))]),
     weft_report_html:page(Title, weft_report_html:style(),
                           [Head | [html(One) || One <- Measured]]).
 

@@ -56,8 +56,7 @@ text(#{workload := Workload, variant := Variant, fewest := Fewest, more := More}
 -spec chart(Workload :: binary(), weft_report_results:results()) -> weft_report_svg:chart().
 chart(Workload, Results) ->
     Lines = [{weft_report_words:variant(Variant),
-              [{Nodes, #{median => Times, low => Times, high => Times, count => 1}}
-               || {Nodes, #{median := Times}} <- More]}
+              [{Nodes, weft_report_chart:ratio(Times)} || {Nodes, Times} <- More]}
              || #{variant := Variant, more := More} <- all([Workload], Results)],
     weft_report_chart:in_terms(
       weft_report_chart:lines([weft_report_words:workload(Workload), ", speed-up"], "nodes",

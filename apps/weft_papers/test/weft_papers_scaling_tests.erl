@@ -178,6 +178,65 @@ what_the_text_says_is_a_line_of_its_own_test() ->
                                           <- Charts(weft_report_sample:results(Rows))],
     ?assertMatch([_, #{class := "said", points := [{100, 20000000, _, _, _}]}], Series).
 
+%% From the least to the most that many repetitions would have.
+a_speed_up_has_its_interval_as_whiskers_test() ->
+    Rows = [{#{suite => <<"city">>, workload => <<"city_weather">>, size_bytes => 0,
+               pairs => Nodes, streams => 120}, stock, duration_s, Seconds}
+            || {Nodes, Seconds} <- [{1, [40, 44]}, {4, [20, 22]}]],
+    [Charts] = [Of || #{id := "city_quota", charts := Of} <- weft_papers_figures:figures()],
+    [#{series := [#{points := [{4, Times, Low, High, _}]}, #{points := Said}]}] =
+        Charts(weft_report_sample:results(Rows)),
+    ?assert(Low < Times andalso Times < High),
+    ?assertEqual([{2, 1.5}, {4, 2.2}, {16, 3.45}], [{X, Y} || {X, Y, _, _, _} <- Said]).
+
+of_a_million_operations_37_beside_millions_fail_test() ->
+    Rows = [{#{suite => <<"store">>, workload => <<"riak_availability">>, size_bytes => 1024,
+               pairs => 6, streams => 24}, weft_mesh, Metric, Values}
+            || {Metric, Values} <- [{calls, [999990, 999990]}, {failed_operations, [5, 15]}]],
+    [Charts] = [Of || #{id := "riak_availability", charts := Of} <- weft_papers_figures:figures()],
+    #{series := [#{points := [{1, Ours, _, _, _}]}, #{points := [{1, Said, _, _, _}]}]} =
+        lists:last(Charts(weft_report_sample:results(Rows))),
+    ?assertEqual({10, 11}, {round(Ours), round(Said)}).
+
+%% Claims with numbers that are no values of what is drawn, and why.
+-define(NOT_DRAWN,
+        [{"orbit", "each connection is held against the formulas; of 40 hosts no value is said"},
+         {"orbit_quota", "where it falls, which is beyond the nodes here, and no value"},
+         {"aco_7", "numbers of colonies"},
+         {"im_11", "numbers of servers"}, {"im_11_quota", "numbers of servers"},
+         {"im_12", "times between kills"},
+         {"city", "the speed-up is in city_quota; minutes are those of a larger city"},
+         {"de_5", "where throughput falls, and no value"},
+         {"de_5_quota", "where throughput falls, and no value"},
+         {"de_7", "sizes of data"}, {"de_7_quota", "sizes of data"},
+         {"de_9", "a load, and how many nodes"}, {"de_9_quota", "a load, and how many nodes"},
+         {"riak", "a share of commands"}, {"riak_quota", "a share of commands"},
+         {"riak_wall", "how many nodes; the other numbers are goals of weft"},
+         {"riak_throughput", "how many nodes; the other numbers are goals of weft"},
+         {"riak_cost", "how many nodes; the other numbers are goals of weft"},
+         {"riak_elasticity", "failures of millions of operations are in riak_availability"},
+         {"partisan_1", "delays of links"}, {"partisan_4", "a size"},
+         {"partisan_6", "sizes, and the time of a disk"}, {"partisan_7", "numbers of nodes"}]).
+
+numbers_of_claims_are_drawn_beside_ours_test_() ->
+    [{Id, {timeout, 60,
+           ?_assertEqual(has_numbers(Claim) andalso not lists:keymember(Id, 1, ?NOT_DRAWN),
+                         has_said(Figure))}}
+     || #{id := Id, claim := Claim} = Figure <- weft_papers_figures:figures()].
+
+what_is_not_drawn_has_numbers_test() ->
+    ?assertEqual([], [Id || {Id, _Why} <- ?NOT_DRAWN]
+                     -- [Id || #{id := Id, claim := Claim} <- weft_papers_figures:figures(),
+                              has_numbers(Claim)]).
+
+has_numbers(Claim) -> re:run(Claim, "[0-9]") =/= nomatch.
+
+%% As if all its cells had been measured, with every metric.
+has_said(#{cells := Cells} = Figure) ->
+    Rows = weft_report_sample:rows(weft_papers_found:measured(Cells)),
+    lists:any(fun(#{series := Series}) -> [said || #{class := "said"} <- Series] =/= [] end,
+              weft_papers_figures:charts(Figure, {ok, Rows})).
+
 %% ---- when and where ----
 
 a_run_says_when_and_where_it_was_made_test() ->

@@ -4,14 +4,16 @@
 %% worth a chart is up to `weft_report_plots' and to the figures of papers.
 -module(weft_report_chart).
 
--export([over/6, lines/6, in_terms/2, said/3, new/5, variants/2, series/3, line/2, value/4,
-         tip/2, legend/1, marks/1]).
--export_type([point_of/0]).
+-export([over/6, lines/6, ratio/1, in_terms/2, said/3, said_level/4, new/5, variants/2,
+         series/3, line/2, value/4, tip/2, legend/1, marks/1]).
+-export_type([point_of/0, spread/0]).
 
 %% The values of a variant at one of the things that a chart is over; without one there is a gap.
 -type point_of() :: fun((Thing :: term(), Variant :: binary()) ->
                                [{Y :: number(), Low :: number(), High :: number(),
                                  Tip :: unicode:chardata()}]).
+%% A median, and the ends of its whiskers.
+-type spread() :: #{median := number(), low := number(), high := number(), _ => _}.
 
 %% @doc A metric over cells, which are named by Of.
 -spec over(fun((weft_report_record:cell()) -> integer() | iodata()), XLabel :: string(),
@@ -34,8 +36,7 @@ in_words(Text) -> Text.
 %% @doc Several lines of one variant over a number of something, each with its name and its points:
 %% such a number with what was measured there.
 -spec lines(Title :: iodata(), XLabel :: string(), Scale :: log | linear, Metric :: binary(),
-            YLabel :: string(),
-            [{Name :: iodata(), [{number(), weft_report_results:measured()}]}]) ->
+            YLabel :: string(), [{Name :: iodata(), [{number(), spread()}]}]) ->
           weft_report_svg:chart().
 lines(Title, XLabel, Scale, Metric, YLabel, All) ->
     Lines = [Line || {_, [_ | _]} = Line <- All],
@@ -45,24 +46,44 @@ lines(Title, XLabel, Scale, Metric, YLabel, All) ->
               || {Number, {Name, Points}} <- lists:zip(lists:seq(1, length(Lines)), Lines)],
     (new(Title, XLabel, [], Metric, Series))#{x => linear, y => Scale, y_label => YLabel}.
 
-%% @doc The same of numbers that are in terms of something and have no unit.
+%% @doc A ratio as a point of `lines'. Its whiskers are its interval, if it has one.
+-spec ratio(weft_report_results:ratio()) -> spread().
+ratio(#{median := Times, interval := none}) ->
+    #{median => Times, low => Times, high => Times};
+ratio(#{median := Times, interval := {Low, High}}) ->
+    #{median => Times, low => Low, high => High}.
+
+%% @doc Lines of numbers that are in terms of something and have no unit.
 -spec in_terms(weft_report_svg:chart(), Of :: unicode:chardata()) -> weft_report_svg:chart().
 in_terms(#{series := Series, title := Title} = Chart, Of) ->
     Chart#{y_text := fun(Times) -> weft_report_words:ratio(float(Times)) end,
            description := [Title, ", in terms of ", Of],
-           series := [One#{points := [{X, Y, Low, High, [weft_report_words:ratio(float(Y)),
-                                                         " times"]}
+           series := [One#{points := [{X, Y, Low, High, times(Y, Low, High)}
                                       || {X, Y, Low, High, _} <- Points]}
                       || #{points := Points} = One <- Series]}.
 
+times(Y, Y, Y) ->
+    [weft_report_words:ratio(float(Y)), " times"];
+times(Y, Low, High) ->
+    [times(Y, Y, Y), " (", weft_report_words:interval({float(Low), float(High)}), ")"].
+
 %% @doc With what a paper says in its text, beside what was measured. What its pictures show is not
-%% read from them.
+%% read from them, and what is between two values is not said, so no line joins them. Each name has
+%% a mark of its own.
 -spec said(Name :: unicode:chardata(), [{X :: number(), Y :: number(), Tip :: string()}],
            weft_report_svg:chart()) -> weft_report_svg:chart().
 said(Name, Points, #{series := Series} = Chart) ->
-    Said = #{name => Name, class => "said", shape => 3,
+    Before = length([said || #{class := "said"} <- Series]),
+    Said = #{name => Name, class => "said", shape => (3 + Before) rem 6,
              points => [{X, Y, Y, Y, Tip} || {X, Y, Tip} <- Points]},
     Chart#{series := Series ++ [Said || Series =/= []]}.
+
+%% @doc The same of what is said without a place: it is beside each point of the chart.
+-spec said_level(Name :: unicode:chardata(), Y :: number(), Tip :: string(),
+                 weft_report_svg:chart()) -> weft_report_svg:chart().
+said_level(Name, Y, Tip, #{series := Series} = Chart) ->
+    Places = lists:usort([X || #{points := Points} <- Series, {X, _, _, _, _} <- Points]),
+    said(Name, [{X, Y, Tip} || X <- Places], Chart).
 
 %% @doc A chart of a metric over categories.
 -spec new(Title :: iodata(), XLabel :: string(), Categories :: [iodata()], Metric :: binary(),

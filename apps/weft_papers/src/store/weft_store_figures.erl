@@ -263,7 +263,25 @@ back(Cell, Metric, Results) ->
 
 elastic_charts(Results) -> per_second(<<"riak_elasticity">>, Results).
 
-available_charts(Results) -> per_second(<<"riak_availability">>, Results).
+available_charts(Results) ->
+    per_second(<<"riak_availability">>, Results) ++ failed_charts(Results).
+
+%% Of all repetitions together, beside what the talk says.
+failed_charts(Results) ->
+    Cells = [Cell || {_, <<"riak_availability">>, _, _, _, _} = Cell
+                         <- weft_report_results:cells(Results),
+                     sum(Cell, <<"calls">>, Results) > 0],
+    Points = [{X, Share, Share, Share, [number(Failed), " of ", number(Failed + Done)]}
+              || {X, Cell} <- lists:zip(lists:seq(1, length(Cells)), Cells),
+                 Done <- [sum(Cell, <<"calls">>, Results)],
+                 Failed <- [sum(Cell, <<"failed_operations">>, Results)],
+                 Share <- [1.0e6 * Failed / (Failed + Done)]],
+    Chart = weft_report_chart:new("failed of a million operations", "nodes",
+                                  [integer_to_list(Nodes) || {_, _, _, Nodes, _, _} <- Cells],
+                                  <<"failed_operations">>,
+                                  [weft_report_chart:line(?VARIANT, Points) || Points =/= []]),
+    [weft_report_chart:said_level("Riak, the talk", 1.0e6 * 37 / 3410037,
+                                  "37 beside 3.41 million", Chart#{y := linear})].
 
 per_second(Workload, Results) ->
     [over_time(["operations in each second, ", on(Nodes)], <<"operations_per_s">>,
