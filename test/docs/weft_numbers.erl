@@ -13,7 +13,7 @@
 %% others claim. Ends of lines and bold type do not matter.
 -module(weft_numbers).
 
--export([problems/1, commits/1]).
+-export([problems/1, commits/1, changed/1, without_environment/1]).
 
 -define(DATA, "docs/benchmarks").
 -define(NUMBER, "(-?[0-9][0-9,]*(?:\\.[0-9]+)?)").
@@ -257,10 +257,27 @@ data(File) ->
 %% @doc The commits at which the runs below a directory were measured, each with its runs.
 -spec commits(file:filename()) -> #{Commit :: string() => [Run :: string()]}.
 commits(Dir) ->
-    lists:foldl(fun(File, Commits) ->
-                        {ok, Text} = file:read_file(filename:join(Dir, File)),
-                        [Commit] = [hd(string:lexemes(binary_to_list(Said), " "))
-                                    || [<<"commit">>, Said] <- weft_report_csv:parse(Text)],
-                        maps:update_with(Commit, fun(Runs) -> [filename:dirname(File) | Runs] end,
-                                         [filename:dirname(File)], Commits)
-                end, #{}, filelib:wildcard("**/environment.csv", Dir)).
+    lists:foldl(fun({Run, Said}, Commits) ->
+                        [Commit | _] = string:lexemes(Said, " "),
+                        maps:update_with(Commit, fun(Runs) -> [Run | Runs] end, [Run], Commits)
+                end, #{}, said_commits(Dir)).
+
+%% @doc The runs below a directory that were measured with changes that are in no commit.
+-spec changed(file:filename()) -> [Run :: string()].
+changed(Dir) ->
+    [Run || {Run, Said} <- said_commits(Dir), lists:suffix(" and changes", Said)].
+
+said_commits(Dir) ->
+    [{filename:dirname(File), said_commit(filename:join(Dir, File))}
+     || File <- filelib:wildcard("**/environment.csv", Dir)].
+
+said_commit(File) ->
+    {ok, Text} = file:read_file(File),
+    [Said] = [binary_to_list(Commit) || [<<"commit">>, Commit] <- weft_report_csv:parse(Text)],
+    Said.
+
+%% @doc Where data are below a directory, and neither their commit nor their machine.
+-spec without_environment(file:filename()) -> [Run :: string()].
+without_environment(Dir) ->
+    Runs = lists:usort([filename:dirname(File) || File <- filelib:wildcard("**/*.csv", Dir)]),
+    [Run || Run <- Runs, not filelib:is_regular(filename:join([Dir, Run, "environment.csv"]))].

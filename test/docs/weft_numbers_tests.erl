@@ -7,6 +7,7 @@
 
 -define(CONFIGS, "test/docs/numbers/*.config").
 -define(PAGE, "docs/benchmarks/README.md").
+-define(DATA, "docs/benchmarks").
 
 measured_numbers_are_those_of_the_data_test_() ->
     [{lists:concat([File, " ", Heading]),
@@ -52,7 +53,7 @@ is_told(Part, Problems) -> string:find(Problems, Part) =/= nomatch.
 %% Outside of a clone with the whole history there is nothing to hold them against.
 commits_of_runs_are_in_the_history_or_said_to_be_missing_test() ->
     {ok, Page} = file:read_file(?PAGE),
-    Commits = maps:to_list(weft_numbers:commits("docs/benchmarks")),
+    Commits = maps:to_list(weft_numbers:commits(?DATA)),
     ?assertMatch([_ | _], Commits),
     case string:trim(os:cmd("git rev-parse --is-shallow-repository 2>&1")) of
         "false" ->
@@ -65,3 +66,21 @@ commits_of_runs_are_in_the_history_or_said_to_be_missing_test() ->
 
 is_missing(Commit) ->
     os:cmd("git cat-file -e " ++ Commit ++ "^{commit} 2>&1") =/= "".
+
+%% Those of figures are named by them, others by their directory.
+runs_with_changes_are_said_to_have_them_test_() ->
+    {ok, Page} = file:read_file(?PAGE),
+    [{Run, ?_assertNotEqual([], [Part || Part <- binary:split(Page, <<"\n\n">>, [global]),
+                                         names(Part, Run), names(Part, "changes")])}
+     || Run <- weft_numbers:changed(?DATA)].
+
+names(Part, "paper/" ++ Figure) -> names(Part, Figure);
+names(Part, Name) -> re:run(Part, ["\\b", Name, "\\b"]) =/= nomatch.
+
+%% No run is of an unknown commit and machine without a word, and no word is too much.
+runs_without_an_environment_are_said_to_have_none_test() ->
+    {ok, Page} = file:read_file(?PAGE),
+    [_, Rest] = binary:split(Page, <<"Of some data neither commit nor machine was written">>),
+    {match, Named} = re:run(hd(binary:split(Rest, <<"\n\n">>)), "\\]\\(([a-z]+)/",
+                            [global, {capture, all_but_first, list}]),
+    ?assertEqual(weft_numbers:without_environment(?DATA), lists:sort(lists:append(Named))).
