@@ -26,13 +26,15 @@ figures() ->
        claim => "The time grows slowly with the number of colonies, each on its own host.",
        cells => ?QUALITY, findings => fun grows/1,
        not_shown => "Weak scaling needs a core for each colony. Where they share two, time grows "
-       "with the work; the time for each colony is what can be compared."},
+       "with the work; the time for each colony is what can be compared. With quotas it is not "
+       "measured."},
      #{id => "aco_9", where => "SD Erlang 2017, Fig. 9: versions of ACO",
        claim => "SR is the fastest, ML slightly faster than TL, GR much slower than all.",
        cells => ?VERSIONS, findings => fun(Results) -> order(<<"duration_s">>, Results) end,
        not_shown => "250 hosts: 47 nodes here. On few of them the master of TL is no bottleneck, "
        "so TL and ML do not differ by more than chance. Connections are made before anything "
-       "is timed. Times of 47 nodes are measured once, and not judged."},
+       "is timed. Times of 47 nodes are measured once, and not judged. With quotas they are not "
+       "measured."},
      #{id => "aco_10", where => "SD Erlang 2017, Fig. 10: packets of ACO",
        claim => "SR receives the fewest packets; on 145 nodes ML twice and GR three times as many.",
        cells => ?VERSIONS,

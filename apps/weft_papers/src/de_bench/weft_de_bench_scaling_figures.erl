@@ -66,8 +66,11 @@ figures() ->
              end)].
 
 %% Only some of them have names.
-names(Workload) when Workload =:= <<"de_global">>; Workload =:= <<"de_names">> ->
+names(<<"de_global">>) ->
     " " ++ weft_de_bench_figures:names();
+names(<<"de_names">>) ->
+    names(<<"de_global">>) ++ " Riak and the store of weft: these are the names of DE-Bench, and "
+        "no figure of the store has quotas.";
 names(_Workload) ->
     "".
 

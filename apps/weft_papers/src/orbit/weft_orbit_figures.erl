@@ -29,7 +29,8 @@ figures() ->
                    end,
        charts => fun speed_ups/1,
        not_shown => "More than 37 nodes: each has 4 % of a core. 2 to 5 million elements: a space "
-       "of 25,000. Speed-up is in terms of one worker's node with its master."}].
+       "of 25,000, which takes so little of a core some seconds. Speed-up is in terms of one "
+       "worker's node with its master."}].
 
 %% From few nodes to many, all do the same work.
 faster(Results) ->

@@ -39,7 +39,10 @@ one_supervisor_figures() ->
        not_shown => "60 nodes, and hosts that wait for the supervisor: on two cores all else of a "
        "request takes so much that a supervisor is seldom what is waited for. The same load are "
        "70 % of the requests per second that the store does as fast as it can without it; times "
-       "count from when requests are due."}].
+       "count from when requests are due. Where that is about all that is done with the "
+       "supervisor, requests wait for longer and longer, and how many times as long depends on "
+       "how long is measured. Memory, disk and network: only processor time is measured, values "
+       "are in memory, and bytes are not counted. The store with quotas."}].
 
 growth_figures() ->
     [#{id => "riak_throughput", where => "Riak talk 2013: throughput of get, insert and update",
@@ -178,7 +181,8 @@ waits(Operations, Results) ->
         [] -> [];
         All ->
             [{weft_papers_verdict:is(lists:max(All) =< ?WAITING_MAX),
-              ["at most ", number(lists:max(All)), " messages wait for one process of the store"]}]
+              ["at most ", number(lists:max(All)), " messages wait for one process of the store, "
+              "whose clients wait for each answer"]}]
     end.
 
 grown(Operations, Variant, Results) ->
