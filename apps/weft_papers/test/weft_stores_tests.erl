@@ -6,12 +6,37 @@
 
 -export([connect/2, ask/2]).
 
-%% A store that answers at once.
+%% A store that answers at once, and one that does not keep all that it acknowledges.
+connect({kept, Table}, _Number) ->
+    Table;
 connect(Test, Number) ->
     _ = Test ! {connected, Number},
     none.
 
-ask(_Request, none) -> ok.
+ask(_Request, none) ->
+    ok;
+ask({put, Key, _Value}, Table) ->
+    _ = erlang:phash2(Key, 10) =:= 0 orelse ets:insert(Table, {Key}),
+    ok;
+ask({get, Key}, Table) ->
+    case ets:member(Table, Key) of
+        true -> ok;
+        false -> {error, not_found}
+    end.
+
+what_was_acknowledged_and_is_nowhere_is_lost_test() ->
+    Dir = filename:join("/tmp", "weft_stores_tests_" ++ os:getpid()),
+    ok = filelib:ensure_path(Dir),
+    Kept = ets:new(kept, [public]),
+    try
+        ok = weft_stores_losses:put(?MODULE, {kept, Kept}, Dir, 200),
+        Lost = fun(Stores) -> weft_stores_losses:lost(?MODULE, Stores, Dir, 0) end,
+        {Acknowledged, Absent} = Lost([{kept, Kept}]),
+        ?assert(Absent > 0),
+        ?assertEqual(Acknowledged, Absent + ets:info(Kept, size)),
+        ?assertEqual({Acknowledged, 0}, Lost([{kept, Kept}, self()]))
+    after ok = file:del_dir_r(Dir)
+    end.
 
 %% It was one minute for each, however long the clients were to ask.
 a_load_may_take_longer_than_it_asks_test() ->
@@ -52,6 +77,9 @@ what_only_fails_has_no_times_test() ->
                  string:lexemes(Redis, " ")),
     ?assertMatch(["etcd", "get", "4", "1.5", "2.000", "3.000", "7" | _],
                  string:lexemes(Etcd, " ")),
+    Killed = [weft_stores:killed(redis, Turn, {100 * Turn, Turn}) || Turn <- [1, 2]],
+    ?assertNotEqual(nomatch, string:find(weft_stores:table([redis], [Failed | Killed]),
+                                         "3 of 300 acknowledged puts lost")),
     ?assertEqual(ok, weft_stores:status([hd(Done)])),
     {failed, Text} = weft_stores:status([Failed | Done]),
     ?assertEqual("failed: each get of etcd; each get of redis", unicode:characters_to_list(Text)).

@@ -8,12 +8,13 @@
 %% the nodes that have the data, as programs use these; those of Redis and etcd run on a node of
 %% their own, and talk with them over sockets. All are in the same kind of place
 %% (`weft_bench_place'). Values have 1 KB, keys are drawn from a thousand that are there. A store
-%% whose program or library is not installed is left out, with a word. Writes DIR/stores.csv, a row
-%% as soon as it is measured. What fails is told, and the others are measured all the same.
+%% whose program or library is not installed is left out, with a word. At last one of the three is
+%% killed while clients put (`weft_stores_losses'). Writes DIR/stores.csv, a row as soon as it is
+%% measured. What fails is told, and the others are measured all the same.
 -module(weft_stores).
 
 -export([command/0]).
--export([answer_ms/1, row/6, tried/2, table/2, status/1]).
+-export([answer_ms/1, row/6, killed/3, tried/2, table/2, status/1]).
 
 -define(STORES, [weft, weft_disk, weft_strong, mnesia_dirty, mnesia, mnesia_disc, khepri,
                  khepri_consistent, redis, redis_disk, etcd]).
@@ -85,12 +86,15 @@ measured(Store, Repetition, Write, #{out := Dir} = Options) ->
     Own = filename:absname(filename:join([Dir, "data", Store])),
     _ = file:del_dir_r(Own),
     ok = weft_report_file:directory(Own),
-    Rows = fun(Work) ->
-                   lists:append(
-                     [tried([Turn, io_lib:format(", ~s by ~b", [Operation, Count])],
-                            fun() ->
-                                [Write(row(Store, Operation, Count, Repetition, Work, Options))]
-                            end) || {Operation, Count} <- loads(Options)])
+    Rows = fun(Work, Losses) ->
+                   Measured = lists:append(
+                                [tried([Turn, io_lib:format(", ~s by ~b", [Operation, Count])],
+                                       fun() ->
+                                           [Write(row(Store, Operation, Count, Repetition, Work,
+                                                      Options))]
+                                       end) || {Operation, Count} <- loads(Options)]),
+                   Measured ++ tried([Turn, ", one killed"],
+                                     fun() -> [Write(killed(Store, Repetition, Losses()))] end)
            end,
     try tried(Turn, fun() ->
                         case lists:member(Store, [redis, redis_disk, etcd]) of
@@ -123,7 +127,15 @@ of_program(Store, Own, Dir, Rows) ->
       stock_mesh, {cluster, weft_bench_cluster:shape(1, [])}, Dir,
       fun(Place, Nodes) ->
           {Running, Programs} = weft_stores_program:start(Store, ?COPIES, Own, {Place, Nodes}),
-          try of_clients(weft_stores_program, Running, Nodes, Rows)
+          Losses = fun() ->
+                       #{ports := [_ | Others]} = Running,
+                       weft_stores_losses:measure(
+                         weft_stores_program,
+                         {Running, [Running#{ports := [Port]} || Port <- Others]}, {n, 1},
+                         filename:join(Own, "acknowledged"),
+                         fun() -> weft_stores_program:kill(hd(Programs)) end, Nodes)
+                   end,
+          try Rows(work(weft_stores_program, Running, Nodes), Losses)
           after weft_stores_program:stop(Programs)
           end
       end).
@@ -141,17 +153,22 @@ of_nodes(Store, Own, Dir, Rows) ->
       Variant, weft_bench_cluster:shape(?COPIES, []), Dir,
       fun(Nodes) ->
           ok = Module:start(Store, Own, Nodes),
-          of_clients(Module, Store, Nodes, Rows)
+          Losses = fun() ->
+                       weft_stores_losses:measure(
+                         Module, {Store, [Store]}, {n, 2}, filename:join(Own, "acknowledged"),
+                         fun() -> weft_bench_nodes:kill(Nodes, {n, 1}) end, Nodes)
+                   end,
+          Rows(work(Module, Store, Nodes), Losses)
       end).
 
-%% They run on the first node.
-of_clients(Module, Store, Nodes, Rows) ->
+%% What clients on the first node do for a load, when all keys are there.
+work(Module, Store, Nodes) ->
     Work = fun(Load) ->
                weft_bench_nodes:call(Nodes, {n, 1}, weft_stores_clients, run,
                                      {[Module, Store, Load], answer_ms(Load)})
            end,
     _ = Work(fill()),
-    Rows(Work).
+    Work.
 
 %% @private How long a load may take, with all that it takes to end.
 -spec answer_ms(weft_stores_clients:load()) -> pos_integer().
@@ -171,7 +188,15 @@ row(Store, Operation, Count, Repetition, Work, #{seconds := Seconds}) ->
     Calls = length(LatenciesUs),
     #{store => Store, operation => Operation, clients => Count, repetition => Repetition,
       calls => Calls, errors => Errors, calls_per_s => Calls * 1.0e6 / ElapsedUs, p50_us => P50,
-      p99_us => P99}.
+      p99_us => P99, lost => none}.
+
+%% @private The row of what was acknowledged before one was killed, and of what the others have not.
+-spec killed(Store :: atom(), Repetition :: pos_integer(),
+             {Acknowledged :: pos_integer(), Lost :: non_neg_integer()}) -> map().
+killed(Store, Repetition, {Acknowledged, Lost}) ->
+    #{store => Store, operation => killed, clients => weft_stores_losses:clients(),
+      repetition => Repetition, calls => Acknowledged, errors => 0, calls_per_s => none,
+      p50_us => none, p99_us => none, lost => Lost}.
 
 percentiles([]) ->
     {none, none};
@@ -183,7 +208,7 @@ percentiles(LatenciesUs) ->
 %% --- what comes of it -------------------------------------------------------------------------
 
 -define(COLUMNS, [store, operation, clients, repetition, calls, errors, calls_per_s, p50_us,
-                  p99_us]).
+                  p99_us, lost]).
 
 head() -> weft_report_csv:line(?COLUMNS).
 
@@ -192,7 +217,7 @@ line(Row) -> weft_report_csv:line([text(maps:get(Column, Row)) || Column <- ?COL
 text(Value) when is_float(Value) -> io_lib:format("~.1f", [Value]);
 text(Value) -> io_lib:format("~w", [Value]).
 
-%% @private Medians of the turns, and the errors of all of them.
+%% @private Medians of the turns, and the errors and losses of all of them.
 -spec table(Stores :: [atom()], [map()]) -> unicode:chardata().
 table(Stores, Rows) ->
     [io_lib:format("~-17s ~-9s ~7s ~9s ~9s ~9s ~7s  ~s~n",
@@ -202,7 +227,15 @@ table(Stores, Rows) ->
         || Operation <- [get, put],
            Count <- lists:usort([Clients || #{clients := Clients} <- Rows]), Store <- Stores,
            [_ | _] = Of <- [[Row || #{store := S, operation := O, clients := C} = Row <- Rows,
-                                    S =:= Store, O =:= Operation, C =:= Count]]]].
+                                    S =:= Store, O =:= Operation, C =:= Count]]]]
+        ++ [lost(Store, Of) || Store <- Stores,
+                               [_ | _] = Of <- [[Row || #{store := S, operation := killed} = Row
+                                                            <- Rows, S =:= Store]]].
+
+lost(Store, Of) ->
+    Sum = fun(Column) -> lists:sum([maps:get(Column, Row) || Row <- Of]) end,
+    io_lib:format("~-17s ~b of ~b acknowledged puts lost when one of three was killed~n",
+                  [Store, Sum(lost), Sum(calls)]).
 
 medians(Store, Operation, Count, Of) ->
     Rate = weft_report_statistics:median([PerS || #{calls_per_s := PerS} <- Of]),

@@ -6,7 +6,7 @@
 -module(weft_stores_program).
 -behaviour(weft_stores_clients).
 
--export([missing/1, start/4, stop/1, connect/2, ask/2]).
+-export([missing/1, start/4, kill/1, stop/1, connect/2, ask/2]).
 -export([free_ports/1, is_ready/2]).
 -export_type([store/0]).
 
@@ -19,9 +19,10 @@
 -define(ANSWER_MS, 10000).
 -define(STOP_MS, 10000).
 -define(HOST, {127, 0, 0, 1}).
-%% It ends with its standard input.
+%% It ends with its standard input, and is killed by a line of that.
 -define(SCRIPT, "log=$1; shift; \"$@\" > \"$log\" 2>&1 < /dev/null & p=$!; "
-                "cat > /dev/null; kill $p 2> /dev/null; wait $p").
+                "if read line; then kill -KILL $p; else kill $p 2> /dev/null; fi; "
+                "wait $p 2> /dev/null").
 
 %% @doc What is missing: the program that the store needs, or `none'.
 -spec missing(atom()) -> none | string().
@@ -121,6 +122,12 @@ has_all(_Redis, Count, Running) ->
     Expected = iolist_to_binary(["+OK\r\n:", integer_to_list(Count - 1), "\r\n"]),
     {ok, Expected} = gen_tcp:recv(Socket, byte_size(Expected), ?ANSWER_MS),
     true.
+
+%% @doc Kills one of them, and waits for that.
+-spec kill(Program :: port()) -> ok.
+kill(Program) ->
+    true = port_command(Program, "now\n"),
+    receive {Program, {exit_status, _}} -> ok end.
 
 %% @doc Ends them, and waits for that.
 -spec stop(Programs :: [port()]) -> ok.
