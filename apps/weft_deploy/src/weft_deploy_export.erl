@@ -5,9 +5,13 @@
 %% docs/guide/deploy.md.
 -module(weft_deploy_export).
 
--export([files/4, kinds/0, check/2, has_hosts/1, ready/0]).
+-export([files/4, kinds/0, check/2, has_hosts/1, ready/0, linked/2]).
 
 -type files() :: [{Name :: string(), unicode:chardata()}].
+
+%% Of a node in a container.
+-define(HOME, "/tmp/weft").
+-define(READY, ?HOME "/ready").
 
 %% @doc What can be exported.
 -spec kinds() -> [string()].
@@ -153,12 +157,12 @@ service(#{host := Host, environment := Environment, words := Words}) ->
 
 %% The cookie is where the node looks for it, and readable for it only.
 in_container(Cookie) ->
-    ["umask 077; export HOME=/tmp/weft; mkdir -p \"$HOME\"; cd /opt/weft; cp ", Cookie,
+    ["umask 077; export HOME=" ?HOME "; mkdir -p \"$HOME\"; cd /opt/weft; cp ", Cookie,
      " \"$HOME/.erlang.cookie\"; chmod 400 \"$HOME/.erlang.cookie\"; exec \"$@\""].
 
 %% --- kustomize ----------------------------------------------------------------------------------
 
-kustomize(#{name := Name, families := Families, epmd_port := Epmd}, Desired) ->
+kustomize(#{name := Name, families := Families, epmd_port := Epmd, carrier := Carrier}, Desired) ->
     Each = [{atom_to_list(Family), [Node || #{family := F} = Node <- Desired, F =:= Family]}
             || #{name := Family} <- Families],
     Present = [{Family, Nodes} || {Family, [_ | _] = Nodes} <- Each],
@@ -174,11 +178,12 @@ kustomize(#{name := Name, families := Families, epmd_port := Epmd}, Desired) ->
                   {resources, {list, [Family ++ ".yaml" || {Family, _} <- Present]}},
                   {configMapGenerator, {list, Generated}},
                   {secretGenerator, {list, Secrets}}]})}
-     | lists:append([[{Family ++ ".yaml", [weft_deploy_yaml:encode(headless(Family, Name, Epmd)),
-                                           "---\n",
-                                           weft_deploy_yaml:encode(set(Family, Name, Nodes))]},
+     | lists:append([[{Family ++ ".yaml",
+                       [weft_deploy_yaml:encode(headless(Family, Name, Epmd)), "---\n",
+                        weft_deploy_yaml:encode(set(Family, Name, length(Nodes),
+                                                    container(Family, Carrier, Node)))]},
                       {Family ++ ".config", Config}]
-                     || {Family, [#{config := Config} | _] = Nodes} <- Present])].
+                     || {Family, [#{config := Config} = Node | _] = Nodes} <- Present])].
 
 labels(Family, Name) -> {object, [{app, Name}, {family, Family}]}.
 
@@ -190,35 +195,54 @@ headless(Family, Name, Epmd) ->
                                {selector, labels(Family, Name)},
                                {ports, {list, [{object, [{name, "epmd"}, {port, Epmd}]}]}}]}}]}.
 
-set(Family, Name, [#{environment := Environment, words := Words, node := Node} | _] = Nodes) ->
-    %% All but the name is the same for each of them; the name comes from that of the pod.
-    Others = [Word || Word <- Words, Word =/= Node],
-    Own = lists:concat(["set -- \"$@\" -name \"", Family, "$((${HOSTNAME##*-} + 1))@$HOSTNAME.",
-                        Family, "\"; "]),
-    Container =
-        {object, [{name, "node"}, {image, "weft"},
-                  {command, {list, ["sh", "-c", [Own, in_container("/run/cookie/cookie")], "sh"]}},
-                  {args, {list, [Word || Word <- Others, Word =/= "-name", Word =/= "-sname"]}},
-                  {env, {list, [variable(Key, Value) || {Key, Value} <- Environment]}},
-                  {volumeMounts, {list, [mount("config", "/opt/weft/sys.config", "sys.config"),
-                                         mount("cookie", "/run/cookie", none),
-                                         mount("tls", "/run/tls", none)]}}]},
+%% All but the name is the same for each node of a family; the name comes from that of the pod.
+container(Family, Carrier, #{environment := Environment, words := Words, node := Node}) ->
+    Own = lists:concat(["rm -f " ?READY "; set -- \"$@\" -name \"", Family,
+                        "$((${HOSTNAME##*-} + 1))@$HOSTNAME.", Family, "\"; "]),
+    Others = [Word || Word <- Words, Word =/= Node, Word =/= "-name", Word =/= "-sname"],
+    Probe = {object, [{exec, {object, [{command, {list, ["test", "-e", ?READY]}}]}},
+                      {periodSeconds, 5}]},
+    {object, [{name, "node"}, {image, "weft"},
+              {command, {list, ["sh", "-c", [Own, in_container("/run/cookie/cookie")], "sh"]}},
+              {args, {list, Others ++ ["-eval", linked(Carrier, ?READY)]}},
+              {env, {list, [variable(Key, Value) || {Key, Value} <- Environment]}},
+              {readinessProbe, Probe},
+              {volumeMounts, {list, [mount("config", "/opt/weft/sys.config", "sys.config"),
+                                     mount("cookie", "/run/cookie", none),
+                                     mount("tls", "/run/tls", none)]}}]}.
+
+%% @doc An expression that makes a file when the node has a link to each of its neighbours. After a
+%% minute one link is enough, as others may be down for long. It is evaluated when the applications
+%% run. The file stays: a node that loses links later is not taken out of service for that.
+-spec linked(Carrier :: weft | stock, File :: string()) -> string().
+linked(stock, File) ->
+    "ok = file:write_file(\"" ++ File ++ "\", <<>>).";
+linked(weft, File) ->
+    "spawn(fun() -> (fun Wait(Seconds) -> Wanted = weft_links:all_wanted(), "
+    "Up = [Node || Node <- Wanted, weft_links:up(Node)], "
+    "case length(Up) =:= length(Wanted) orelse Up =/= [] andalso Seconds > 60 of "
+    "true -> ok = file:write_file(\"" ++ File ++ "\", <<>>); "
+    "false -> timer:sleep(1000), Wait(Seconds + 1) end end)(0) end).".
+
+%% The pod after the next one follows some seconds after this one is ready: links that are not asked
+%% for before others are up come meanwhile.
+set(Family, Name, Replicas, Container) ->
     Volumes = [{object, [{name, "config"}, {configMap, {object, [{name, Family ++ "-config"}]}}]},
-               {object, [{name, "cookie"}, {secret, {object, [{secretName, Name ++ "-cookie"},
-                                                              {defaultMode, 8#400}]}}]},
-               {object, [{name, "tls"}, {secret, {object, [{secretName, Name ++ "-tls"},
-                                                           {defaultMode, 8#400}]}}]}],
+               secret("cookie", Name ++ "-cookie"), secret("tls", Name ++ "-tls")],
+    Pod = {object, [{terminationGracePeriodSeconds, 60},
+                    {containers, {list, [Container]}}, {volumes, {list, Volumes}}]},
     {object, [{apiVersion, "apps/v1"}, {kind, "StatefulSet"},
               {metadata, {object, [{name, Family}, {labels, labels(Family, Name)}]}},
               {spec, {object,
-                      [{serviceName, Family}, {replicas, length(Nodes)},
+                      [{serviceName, Family}, {replicas, Replicas}, {minReadySeconds, 10},
                        {podManagementPolicy, "Parallel"},
                        {selector, {object, [{matchLabels, labels(Family, Name)}]}},
                        {template,
                         {object, [{metadata, {object, [{labels, labels(Family, Name)}]}},
-                                  {spec, {object, [{terminationGracePeriodSeconds, 60},
-                                                   {containers, {list, [Container]}},
-                                                   {volumes, {list, Volumes}}]}}]}}]}}]}.
+                                  {spec, Pod}]}}]}}]}.
+
+secret(Volume, Name) ->
+    {object, [{name, Volume}, {secret, {object, [{secretName, Name}, {defaultMode, 8#400}]}}]}.
 
 variable(Name, Value) -> {object, [{name, Name}, {value, Value}]}.
 

@@ -13,6 +13,7 @@
          a_node_that_has_left_is_started_again/1,
          nodes_may_need_those_of_a_later_part/1, what_needs_no_code_works_without_it/1,
          applied_twice_nothing_changes/1, a_node_that_failed_is_started_again/1,
+         a_pod_waits_for_all_neighbours/1,
          secrets_are_nowhere_in_clear/1,
          a_drain_that_is_interrupted_is_taken_back/1,
          a_closed_gateway_is_gone_around/1,
@@ -38,6 +39,7 @@ all() ->
      a_node_that_has_left_is_started_again, nodes_may_need_those_of_a_later_part,
      what_needs_no_code_works_without_it,
      applied_twice_nothing_changes, a_node_that_failed_is_started_again,
+     a_pod_waits_for_all_neighbours,
      a_closed_gateway_is_gone_around,
      a_closed_gateway_refuses_new_circuits, upgrade_loses_nothing,
      a_bad_version_is_rolled_back, a_node_that_can_not_be_asked_is_not_stopped,
@@ -335,6 +337,28 @@ a_node_that_failed_is_started_again(Config) ->
     ?assert(lists:any(fun(Line) -> binary:match(Line, <<"weft_deploy_control">>) =/= nomatch end,
                       Lines)),
     ?assertEqual([], [Line || Line <- Lines, has_secret(Line, Config)]).
+
+%% What an export has a node evaluate, while one of its neighbours is down.
+a_pod_waits_for_all_neighbours(Config) ->
+    Ready = filename:join(?config(priv_dir, Config), "ready"),
+    {ok, Tokens, _} = erl_scan:string(weft_deploy_export:linked(weft, Ready)),
+    {ok, Expressions} = erl_parse:parse_exprs(Tokens),
+    {ok, #{nodes := Nodes}, _} = run(status, Config),
+    [OsPid] = [Pid || #{node := <<"gate2@", _/binary>>, os_pid := Pid} <- Nodes],
+    with_control(Config, fun(Call) ->
+        [] = os:cmd("kill -KILL " ++ integer_to_list(OsPid)),
+        weft_test_nodes:until(fun() ->
+                                      not Call(?WEB, weft_links, up, ['gate2@127.0.0.1'])
+                              end),
+        {value, Pid, _} = Call(?WEB, erl_eval, exprs, [Expressions, []]),
+        weft_test_nodes:until(fun() -> Call(?WEB, erlang, process_info, [Pid, current_function])
+                                           =:= {current_function, {timer, sleep, 1}}
+                              end),
+        ?assertNot(filelib:is_file(Ready)),
+        weft_test_nodes:until(fun() -> element(1, run(status, Config)) =:= wanting end),
+        ?assertMatch({ok, #{started := [_], failed := []}, _}, run(apply, Config)),
+        weft_test_nodes:until(fun() -> filelib:is_regular(Ready) end)
+    end).
 
 %% The command lines of all processes that there are meanwhile, as `ps' shows them. Those that were
 %% there before are read once.

@@ -122,6 +122,17 @@ pods_are_called_by_their_family_and_number_test() ->
                                                     "kind: \"StatefulSet\"", "shop-tls"]],
     ?assertEqual(false, lists:keyfind("db.yaml", 1, files("kustomize"))).
 
+the_next_pod_is_not_ended_before_a_new_one_has_its_links_test() ->
+    [has("gate.yaml", Part, "kustomize")
+     || Part <- ["minReadySeconds: 10", "readinessProbe:", "- \"test\"",
+                 "rm -f /tmp/weft/ready; ", "weft_links:all_wanted()"]].
+
+%% Of nodes without weft it is known that they run.
+a_stock_node_is_ready_when_it_runs_test() ->
+    File = "/tmp/weft_deploy_linked-" ++ os:getpid(),
+    ok = evaluated(weft_deploy_export:linked(stock, File)),
+    ?assertEqual(ok, file:delete(File)).
+
 kubectl_reads_the_base_test_() ->
     with_program("kubectl", fun() ->
         in_directory("kustomize", fun(Dir) ->
