@@ -12,6 +12,8 @@
 %% Of a node in a container.
 -define(HOME, "/tmp/weft").
 -define(READY, ?HOME "/ready").
+%% Any number but that of root.
+-define(SECRETS_GROUP, 1000).
 
 %% @doc What can be exported.
 -spec kinds() -> [string()].
@@ -155,9 +157,10 @@ service(#{host := Host, environment := Environment, words := Words}) ->
      {entrypoint, {list, ["sh", "-c", Dollars(in_container("/run/secrets/cookie")), "sh"]}},
      {command, {list, [Dollars(Word) || Word <- Words]}}].
 
-%% The cookie is where the node looks for it, and readable for it only.
+%% The cookie is where the node looks for it, and readable for it only. It is there already if the
+%% container is started again.
 in_container(Cookie) ->
-    ["umask 077; export HOME=" ?HOME "; mkdir -p \"$HOME\"; cd /opt/weft; cp ", Cookie,
+    ["umask 077; export HOME=" ?HOME "; mkdir -p \"$HOME\"; cd /opt/weft; cp -f ", Cookie,
      " \"$HOME/.erlang.cookie\"; chmod 400 \"$HOME/.erlang.cookie\"; exec \"$@\""].
 
 %% --- kustomize ----------------------------------------------------------------------------------
@@ -224,12 +227,14 @@ linked(weft, File) ->
     "true -> ok = file:write_file(\"" ++ File ++ "\", <<>>); "
     "false -> timer:sleep(1000), Wait(Seconds + 1) end end)(0) end).".
 
-%% The pod after the next one follows some seconds after this one is ready: links that are not asked
-%% for before others are up come meanwhile.
+%% The next pod follows some seconds after a new one is ready: links that are not asked for before
+%% others are up come meanwhile. Secrets belong to a group that the processes of the pod have beside
+%% their own one, so that the image may have any user.
 set(Family, Name, Replicas, Container) ->
     Volumes = [{object, [{name, "config"}, {configMap, {object, [{name, Family ++ "-config"}]}}]},
                secret("cookie", Name ++ "-cookie"), secret("tls", Name ++ "-tls")],
     Pod = {object, [{terminationGracePeriodSeconds, 60},
+                    {securityContext, {object, [{fsGroup, ?SECRETS_GROUP}]}},
                     {containers, {list, [Container]}}, {volumes, {list, Volumes}}]},
     {object, [{apiVersion, "apps/v1"}, {kind, "StatefulSet"},
               {metadata, {object, [{name, Family}, {labels, labels(Family, Name)}]}},
@@ -242,7 +247,7 @@ set(Family, Name, Replicas, Container) ->
                                   {spec, Pod}]}}]}}]}.
 
 secret(Volume, Name) ->
-    {object, [{name, Volume}, {secret, {object, [{secretName, Name}, {defaultMode, 8#400}]}}]}.
+    {object, [{name, Volume}, {secret, {object, [{secretName, Name}, {defaultMode, 8#440}]}}]}.
 
 variable(Name, Value) -> {object, [{name, Name}, {value, Value}]}.
 

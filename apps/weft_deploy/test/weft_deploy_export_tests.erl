@@ -133,6 +133,16 @@ a_stock_node_is_ready_when_it_runs_test() ->
     ok = evaluated(weft_deploy_export:linked(stock, File)),
     ?assertEqual(ok, file:delete(File)).
 
+%% The user of the image is in the group of the pod.
+secrets_can_be_read_by_a_user_other_than_root_test() ->
+    [has("gate.yaml", Part, "kustomize")
+     || Part <- ["fsGroup: 1000", "defaultMode: " ++ integer_to_list(8#440)]].
+
+%% As one of compose is, with its files: root may write over a cookie that only can be read.
+a_container_may_be_started_again_test() ->
+    [has(File, "cp -f ", Kind) || {File, Kind} <- [{"compose.yaml", "compose"},
+                                                   {"gate.yaml", "kustomize"}]].
+
 kubectl_reads_the_base_test_() ->
     with_program("kubectl", fun() ->
         in_directory("kustomize", fun(Dir) ->
