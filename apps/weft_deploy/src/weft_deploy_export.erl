@@ -51,7 +51,11 @@ names(_Kind, _Spec) ->
 -spec files(Kind :: string(), weft_deploy_spec:spec(), [string()], weft_deploy_nodes:facts()) ->
           files().
 files("systemd", Spec, Lost, Facts) ->
-    lists:append([unit(Node, Spec, Facts) || Node <- weft_deploy_nodes:desired(Spec, Lost, Facts)]);
+    Nodes = weft_deploy_nodes:desired(Spec, Lost, Facts),
+    Hosts = lists:usort([{Host, lists:keydelete("ERL_LIBS", 1, Environment)}
+                         || #{host := Host, environment := Environment} <- Nodes]),
+    [epmd(Host, Spec, Facts) || Host <- Hosts]
+        ++ lists:append([unit(Node, Spec, Facts) || Node <- Nodes]);
 files("ansible", Spec, Lost, Facts) ->
     [{"inventory.yaml", inventory(Spec, weft_deploy_nodes:desired(Spec, Lost, Facts))}];
 files("compose", Spec, _Lost, Facts) ->
@@ -74,18 +78,40 @@ elsewhere(#{families := Families} = Spec, #{counts := Counts} = Facts, Host) ->
 %% --- systemd ------------------------------------------------------------------------------------
 
 unit(#{node := Node, host := Host, words := Words, environment := Environment, config := Config},
-     #{name := Name}, #{dir := Dir}) ->
+     #{name := Name, epmd_port := Port}, #{dir := Dir}) ->
     Home = Dir ++ "/nodes/" ++ Node,
     Variables = [{"HOME", Home} | Environment],
     Unit = ["[Unit]\nDescription=", Node, " of ", Name, "\n"
-            "Wants=network-online.target\nAfter=network-online.target\n\n"
+            "Wants=network-online.target ", epmd_unit(Port), "\n"
+            "After=network-online.target ", epmd_unit(Port), "\n\n"
             "[Service]\nType=notify\nWorkingDirectory=", escaped(Home), "\n",
-            [["Environment=", word([Key, $=, Value]), $\n] || {Key, Value} <- Variables],
-            "ExecStart=", lists:join($\s, [word(Word) || Word <- Words ++ ["-eval", ready()]]), "\n"
+            environment(Variables),
+            "ExecStart=", command(Words ++ ["-start_epmd", "false", "-eval", ready()]), "\n"
             "UMask=0077\nRestart=on-failure\nTimeoutStartSec=120\nTimeoutStopSec=30\n"
             "LimitNOFILE=65536\n\n[Install]\nWantedBy=multi-user.target\n"],
     [{Host ++ "/weft-" ++ Node ++ ".service", Unit},
      {Host ++ "/nodes/" ++ Node ++ "/sys.config", Config}].
+
+%% An epmd that a node starts ends with the unit of that node, and nobody finds the others any more.
+%% This one has started when it answers. If there is one at the port already, it ends, and that one
+%% answers.
+epmd({Host, Environment}, #{epmd_port := Port}, #{erl := Erl}) ->
+    Run = fun(Text) -> command(["/bin/sh", "-c", [weft_deploy_shell:epmd(Erl), Text]]) end,
+    {Host ++ "/" ++ epmd_unit(Port),
+     ["[Unit]\nDescription=epmd at port ", integer_to_list(Port), "\n"
+      "Wants=network-online.target\nAfter=network-online.target\n\n[Service]\n",
+      environment(Environment),
+      "ExecStart=", Run("exec \"$epmd\""), "\n"
+      "ExecStartPost=", Run("until \"$epmd\" -names > /dev/null 2>&1; do sleep 0.1; done"), "\n"
+      "Restart=on-failure\n\n[Install]\nWantedBy=multi-user.target\n"]}.
+
+%% That of the nodes of another deployment, if they have the same port.
+epmd_unit(Port) -> lists:concat(["weft-epmd-", Port, ".service"]).
+
+environment(Variables) ->
+    [["Environment=", word([Key, $=, Value]), $\n] || {Key, Value} <- Variables].
+
+command(Words) -> lists:join($\s, [word(Word) || Word <- Words]).
 
 %% See systemd.service(5), "Command lines", and systemd.unit(5), "Specifiers".
 word(Text) ->

@@ -23,7 +23,7 @@
 -module(weft_deploy_shell).
 
 -export([quote/1, observe/1, prepare/3, unpack/2, define/2, launch/2, stop/3, left/1, remove/2,
-         undo/2, prune/2, end_epmd/3, purge/1, parse/1, log_tail/2,
+         undo/2, prune/2, epmd/1, end_epmd/3, purge/1, parse/1, log_tail/2,
          configuration/2, configured/1]).
 -export_type([definition/0, observed/0]).
 
@@ -214,14 +214,17 @@ prune(Dir, Versions) ->
      "for v in", words(Versions), "; do\n"
      "  rm -f \"$v/.complete\"; rm -rf \"$v\" \"../upload/$v\"; done\nexit 0\n"].
 
-%% @doc Ends an epmd that is not that of the whole host; it stays while others are registered. It is
-%% that of the Erlang whose `erl' this is, which may not be on the path.
+%% @doc Calls `epmd' that of the Erlang whose `erl' this is, which may not be on the path. One line.
+-spec epmd(Erl :: string()) -> iodata().
+epmd(Erl) ->
+    ["erl=", quote(Erl), "; epmd=epmd; "
+     "for p in \"${erl%/*}\"/epmd \"${erl%/*}\"/../erts-*/bin/epmd; do "
+     "[ -x \"$p\" ] && [ ! -d \"$p\" ] && epmd=$p; done; "].
+
+%% @doc Ends an epmd that is not that of the whole host; it stays while others are registered.
 -spec end_epmd(Dir :: string(), Erl :: string(), inet:port_number()) -> iodata().
 end_epmd(Dir, Erl, Port) ->
-    [["erl=", quote(Erl), "; epmd=epmd\n"
-      "for p in \"${erl%/*}\"/epmd \"${erl%/*}\"/../erts-*/bin/epmd; do\n"
-      "  [ -x \"$p\" ] && [ ! -d \"$p\" ] && epmd=$p; done\n"
-      "\"$epmd\" -port ", integer_to_list(Port), " -kill > /dev/null 2>&1\n"]
+    [[epmd(Erl), "\"$epmd\" -port ", integer_to_list(Port), " -kill > /dev/null 2>&1\n"]
      || Port =/= ?EPMD_PORT]
         ++ ["cd ", quote(Dir), " && rm -rf .erlang.cookie .erlang.cookie.new control upload\n"
             "exit 0\n"].

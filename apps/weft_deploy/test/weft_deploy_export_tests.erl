@@ -65,10 +65,20 @@ what_can_not_be_exported_is_told_and_why_test() ->
 
 a_unit_for_each_node_that_waits_until_it_is_ready_test() ->
     Unit = "127.0.0.1/weft-web1@127.0.0.1.service",
-    ?assertEqual(6, length(files("systemd"))),
+    ?assertEqual(7, length(files("systemd"))),
     [has(Unit, Part, "systemd") || Part <- ["Type=notify", "\"5$$ or 100%%\"", "NOTIFY_SOCKET",
                                             "Environment=\"ERL_EPMD_PORT=4390\""]],
     has("127.0.0.1/nodes/gate1@127.0.0.1/sys.config", "{lanes,2}", "systemd").
+
+%% The unit of the node that comes first would end it for all.
+no_node_starts_an_epmd_test() ->
+    Epmd = "weft-epmd-4390.service",
+    [has("127.0.0.1/weft-web1@127.0.0.1.service", Part, "systemd")
+     || Part <- ["\"-start_epmd\" \"false\"", "Wants=network-online.target " ++ Epmd,
+                 "After=network-online.target " ++ Epmd]],
+    [has("127.0.0.1/" ++ Epmd, Part, "systemd")
+     || Part <- ["Environment=\"ERL_EPMD_PORT=4390\"", "erl='/bin/true'; epmd=epmd; ",
+                 "exec \\\"$$epmd\\\"\"\n", "ExecStartPost="]].
 
 systemd_finds_nothing_wrong_test_() ->
     with_program("systemd-analyze", fun() ->
