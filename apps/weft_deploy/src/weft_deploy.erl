@@ -104,8 +104,9 @@ finished(#{back := Back, return := Return, reopen := Reopen, lost := Lost}, Sess
     end.
 
 forward(Before, #{changed := Changed, refused := Refused, lost := Lost, reopen := Reopen,
-                  unproven := Unproven, along := Along}, Session) ->
+                  recheck := Recheck, unproven := Unproven, along := Along}, Session) ->
     _ = weft_deploy_apply:reopen(Reopen, Session),
+    _ = weft_deploy_apply:recheck(Recheck, Session),
     _ = [weft_deploy_session:progress([Name, ": an upgrade was ended before it was healthy: it is "
                                              "looked at again"], Session)
          || #{node := Name} <- Unproven],

@@ -5,7 +5,7 @@
 %% What fails on one host or node is told and does not stop the rest. Each step may be repeated.
 -module(weft_deploy_apply).
 
--export([run/2, reopen/2, upload/2, definition/1, start/3, stop/2, prune/1]).
+-export([run/2, reopen/2, recheck/2, upload/2, definition/1, start/3, stop/2, prune/1]).
 -export_type([outcome/0]).
 
 -type outcome() :: #{started := [{Node :: string(), Ms :: non_neg_integer()}],
@@ -22,8 +22,9 @@
 %% @doc All of a plan.
 -spec run(weft_deploy_plan:plan(), weft_deploy_session:session()) -> outcome().
 run(#{start := Start, restart := Restart, upload := Uploads, stop := Stop, forget := Forget,
-      lost := Lost, reopen := Reopen}, #{state := State} = Session) ->
+      lost := Lost, reopen := Reopen, recheck := Recheck}, #{state := State} = Session) ->
     NotOpened = reopen(Reopen, Session),
+    NotRechecked = recheck(Recheck, Session),
     Bad = upload(Uploads, Session),
     Missing = [{Host, Version} || {Host, Version, _} <- Bad],
     Ready = [Node || #{host := Host, version := Version} = Node <- Start ++ Restart,
@@ -36,7 +37,8 @@ run(#{start := Start, restart := Restart, upload := Uploads, stop := Stop, forge
     _ = forget(Gone, Session),
     {NotOut, AgainOut} = weft_deploy_groups:follow([Node || {_, Node} <- Gone], Session),
     #{started => Started, stopped => Stopped, ungrouped => lists:usort(AgainIn ++ AgainOut),
-      failed => Lost ++ NotOpened ++ [{Host, Version ++ ": " ++ Why} || {Host, Version, Why} <- Bad]
+      failed => Lost ++ NotOpened ++ NotRechecked
+          ++ [{Host, Version ++ ": " ++ Why} || {Host, Version, Why} <- Bad]
           ++ NotStarted ++ NotIn ++ NotStopped ++ NotOut}.
 
 %% @doc Nodes lead traffic of others again; those that do not.
@@ -55,6 +57,23 @@ reopen(Nodes, Session) ->
          || {Node, ok, _, _} <- Told],
     [{Host, Why} || {Host, {error, Why}} <- Results]
         ++ [{Node, "its transit is closed: " ++ Why} || {Node, bad, _, Why} <- Told].
+
+%% @doc Nodes run on, and are asked in another way whether they are healthy; those of which that
+%% could not be written.
+-spec recheck([weft_deploy_nodes:desired()], weft_deploy_session:session()) ->
+          [{Host :: string(), Why :: string()}].
+recheck(Nodes, #{dir := Dir} = Session) ->
+    Results = weft_deploy_session:on(
+                lists:usort([Host || #{host := Host} <- Nodes]),
+                fun(Host, Connection) ->
+                    Scripts = [weft_deploy_shell:recheck(Dir, definition(Node))
+                               || #{host := At} = Node <- Nodes, At =:= Host],
+                    weft_deploy_host:script(Connection, Scripts)
+                end, Session),
+    Failed = [{Host, Why} || {Host, {error, Why}} <- Results],
+    _ = [weft_deploy_session:progress([Node, ": has another health check"], Session)
+         || #{node := Node, host := Host} <- Nodes, not lists:keymember(Host, 1, Failed)],
+    Failed.
 
 %% One whose new state was rolled back starts again as it is.
 is_to_be_defined(#{id := Id, host := Host, node := Node},

@@ -17,7 +17,8 @@
 %% with that id, the last ones first; and those of restart that have become what they were.
 %% unproven: nodes that an upgrade has changed, which was ended before they were seen to be healthy;
 %% along: others that have become the same, the last ones first, which are rolled back with them.
-%% reopen: nodes that run and lead no traffic of others, since a drain was not finished.
+%% reopen: nodes that run and lead no traffic of others, since a drain was not finished. recheck:
+%% nodes that run as they should, and whose health is to be asked in another way.
 -type plan() :: #{upload := [{Host :: string(), Version :: string()}],
                   start := [weft_deploy_nodes:desired()],
                   restart := [weft_deploy_nodes:desired()],
@@ -30,6 +31,7 @@
                   unproven := [weft_deploy_nodes:desired()],
                   along := [weft_deploy_nodes:desired()],
                   reopen := [{Host :: string(), Node :: string()}],
+                  recheck := [weft_deploy_nodes:desired()],
                   same := non_neg_integer(),
                   lost := [{Host :: string(), Reason :: string()}]}.
 
@@ -46,8 +48,10 @@ new(Desired, Seen, Bad, Unproven, Again) ->
                end, Node} || Node <- Desired],
     Of = fun(Kind) -> [Node || {K, Node} <- Sorted, K =:= Kind] end,
     Ways = [way_back(Node, Seen, Barred) || Node <- Desired],
+    Recheck = [Node || {Kind, Node} <- Sorted, lists:member(Kind, [same, unproven]),
+                       has_other_check(Node, Seen)],
     Plan = #{start => Of(start), restart => Of(restart), changed => Of(changed),
-             refused => Of(refused), same => length(Of(same)),
+             refused => Of(refused), same => length(Of(same) -- Recheck), recheck => Recheck,
              back => lists:reverse([Node || {back, Node} <- Ways]),
              return => [Node || {return, Node} <- Ways],
              unproven => Begun, along => lists:reverse(Along),
@@ -72,6 +76,13 @@ kind(#{host := Host, node := Node, id := Id} = Desired, Seen, Barred) ->
         #{Host := {ok, #{nodes := #{Node := _}}}} -> restart;
         #{Host := {ok, _}} -> start;
         #{} -> lost
+    end.
+
+%% The id of a node does not tell of it.
+has_other_check(#{host := Host, node := Node, health := Health}, Seen) ->
+    case Seen of
+        #{Host := {ok, #{health := #{Node := Own}}}} -> Own =/= Health;
+        #{} -> false
     end.
 
 %% If the file names something else by now, that is what a node becomes.
@@ -143,4 +154,5 @@ uploads(Nodes, Seen) ->
 %% @doc Is there nothing that `apply' would do?
 -spec is_empty(plan()) -> boolean().
 is_empty(Plan) ->
-    lists:all(fun(Key) -> map_get(Key, Plan) =:= [] end, [reopen, start, restart, stop, forget]).
+    lists:all(fun(Key) -> map_get(Key, Plan) =:= [] end,
+              [reopen, recheck, start, restart, stop, forget]).

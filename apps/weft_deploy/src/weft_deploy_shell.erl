@@ -23,7 +23,7 @@
 -module(weft_deploy_shell).
 
 -export([quote/1, observe/1, prepare/3, unpack/2, define/2, launch/2, stop/3, left/1, remove/2,
-         undo/2, prune/2, epmd/1, end_epmd/3, purge/1, parse/1, log_tail/2,
+         undo/2, recheck/2, prune/2, epmd/1, end_epmd/3, purge/1, parse/1, log_tail/2,
          configuration/2, configured/1]).
 -export_type([definition/0, observed/0]).
 
@@ -32,9 +32,11 @@
                         healthy := iodata()}.
 %% deployment: whose directory it is, once something was put there. releases: the newest first.
 %% closed: nodes that run and lead no traffic of others, since a drain was not finished. left: it
-%% runs, and is no member of the cluster any more.
+%% runs, and is no member of the cluster any more. health: the function that is asked whether a node
+%% is healthy.
 -type observed() :: #{cores := pos_integer(), deployment => string(), releases := [string()],
                       closed := [Node :: string()],
+                      health => #{Node :: string() => term()},
                       nodes := #{string() => #{up := boolean(), left := boolean(),
                                                os_pid := non_neg_integer(), id := string(),
                                                previous := string() | none}}}.
@@ -64,6 +66,8 @@ observe(Dir) ->
      "  s=down; is_alive \"$n\" \"$p\" && s=up\n"
      "  [ $s = up ] && [ -f \"$d/left\" ] && s=left\n"
      "  printf 'node\\t%s\\t%s\\t%s\\t%s\\t%s\\n' \"$n\" \"$s\" \"${p:-0}\" \"$i\" \"$o\"\n"
+     "  [ -f \"$d/healthy\" ] && { read -r h && read -r h; } < \"$d/healthy\" &&\n"
+     "    printf 'healthy\\t%s\\t%s\\n' \"$n\" \"$h\"\n"
      "  [ $s = up ] && [ -f \"$d/closed\" ] && printf 'closed\\t%s\\n' \"$n\"; done\n"
      "exit 0\n"].
 
@@ -143,6 +147,12 @@ starter(Dir, #{node := Node, words := [Erl | Words], environment := Environment}
      "if [ -f log ] && [ \"$(wc -c < log)\" -gt 10000000 ]; then mv log log.1; fi\n"
      "exec ", lists:join($\s, [quote(Word) || Word <- [Erl, "-weft_deploy", Dir | Words]]),
      " < /dev/null >> log 2>&1\n"].
+
+%% @doc Writes how a node is asked whether it is healthy, and nothing else.
+-spec recheck(Dir :: string(), definition()) -> iodata().
+recheck(Dir, #{node := Node, healthy := Healthy}) ->
+    ["set -e\numask 077\ncd ", quote(Dir), "\nd=nodes/", quote(Node), "\n",
+     file("healthy", Healthy)].
 
 %% @doc Starts nodes that do not run. Each writes its process id by itself too: so that it is known
 %% also if this shell is ended meanwhile. From then on its command line has what is_alive looks for.
@@ -258,7 +268,8 @@ parse(Output) ->
     Lines = [binary:split(Line, <<"\t">>, [global])
              || Line <- binary:split(Output, <<"\n">>, [global])],
     #{releases := Releases} = Seen =
-        lists:foldl(fun line/2, #{cores => 1, releases => [], closed => [], nodes => #{}}, Lines),
+        lists:foldl(fun line/2, #{cores => 1, releases => [], closed => [], health => #{},
+                                   nodes => #{}}, Lines),
     Seen#{releases := lists:reverse(Releases)}.
 
 line([<<"cores">>, Count], Seen) ->
@@ -272,10 +283,21 @@ line([<<"node">>, Node, State, OsPid, Id, Previous], #{nodes := Nodes} = Seen) -
                               #{up => State =/= <<"down">>, left => State =:= <<"left">>,
                                 os_pid => number(OsPid), id => text(Id),
                                 previous => case Previous of <<"-">> -> none; P -> text(P) end}}};
+line([<<"healthy">>, Node, Text], #{health := All} = Seen) ->
+    Seen#{health := All#{text(Node) => health(Text)}};
 line([<<"closed">>, Node], #{closed := Closed} = Seen) ->
     Seen#{closed := [text(Node) | Closed]};
 line(_Other, Seen) ->
     Seen.
+
+%% Of what `define/2' has written: which applications are to run belongs to the id of a node.
+health(Text) ->
+    try
+        {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(Text)),
+        {ok, {_Start, Health}} = erl_parse:parse_term(Tokens),
+        Health
+    catch error:_ -> unreadable
+    end.
 
 text(Bytes) -> binary_to_list(Bytes).
 

@@ -9,7 +9,8 @@
 %% @doc A plan in words: a line for each node that it is about.
 -spec plan(weft_deploy_plan:plan()) -> unicode:chardata().
 plan(#{same := Same, lost := Lost} = Plan) ->
-    Kinds = [{reopen, "lets others pass again: a drain was not finished"}, {start, "start"},
+    Kinds = [{reopen, "lets others pass again: a drain was not finished"},
+             {recheck, "gets another health check, and runs on"}, {start, "start"},
              {restart, "start again"}, {stop, "stop"}, {forget, "forget"},
              {changed, "changed: weft deploy upgrade"},
              {refused, "stays: what it would become was rolled back"},
@@ -18,7 +19,7 @@ plan(#{same := Same, lost := Lost} = Plan) ->
     Rows = [[name(Node), Text, version(Node)]
             || {Kind, Text} <- Kinds, Node <- map_get(Kind, Plan)],
     Changes = lists:sum([length(map_get(Kind, Plan))
-                         || Kind <- [reopen, start, restart, stop, forget]]),
+                         || Kind <- [reopen, recheck, start, restart, stop, forget]]),
     [table(Rows), lost(Lost),
      io_lib:format("~ts, ~b as they should be~n", [plural(Changes, "change"), Same])].
 
@@ -33,7 +34,7 @@ lost(Lost) -> [io_lib:format("~ts does not answer: ~ts~n", [Host, Why]) || {Host
 %% @doc A plan as data.
 -spec json(weft_deploy_plan:plan()) -> map().
 json(#{same := Same, lost := Lost, upload := Uploads} = Plan) ->
-    Kinds = [reopen, start, restart, stop, forget, changed, refused, back, unproven],
+    Kinds = [reopen, recheck, start, restart, stop, forget, changed, refused, back, unproven],
     maps:merge(maps:from_list([{Kind, [bin(name(Node)) || Node <- map_get(Kind, Plan)]}
                                || Kind <- Kinds]),
                #{same => Same, lost => failed(Lost),

@@ -155,7 +155,12 @@ a_node_alone_is_upgraded(Config) ->
     Alone = alone(2, Config),
     {wanting, _, _} = run(status, Alone),
     ?assertMatch({ok, #{upgraded := [_], rolled_back := [], failed := []}, _}, run(upgrade, Alone)),
-    {ok, _, _} = run(status, Alone).
+    {ok, _, _} = run(status, Alone),
+    %% It runs on with another health check.
+    Checked = alone(2, #{health => {erlang, is_atom, [good]}}, Config),
+    ?assertMatch({ok, #{recheck := [_], changed := [], same := 0}, _}, run(plan, Checked)),
+    ?assertMatch({ok, #{started := [], stopped := [], failed := []}, _}, run(apply, Checked)),
+    ?assertMatch({ok, #{recheck := [], changed := [], same := 1}, _}, run(plan, Checked)).
 
 %% The command was ended when the node was what it had been, and did not run yet.
 a_rollback_that_is_interrupted_goes_on(Config) ->

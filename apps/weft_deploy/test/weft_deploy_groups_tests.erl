@@ -27,7 +27,7 @@ nobody_is_asked_if_nobody_has_changed_test() ->
 %% By whatever changes the deployment next.
 what_failed_is_tried_again_test() ->
     Plan = maps:from_list([{Kind, []} || Kind <- [start, restart, upload, stop, forget, lost,
-                                                  reopen]]),
+                                                  reopen, recheck]]),
     Applied = fun(Answer) ->
                   #{state := State} = Session = session(Answer),
                   Remembered = Session#{state := State#{ungrouped => ["gone1@h"]}},

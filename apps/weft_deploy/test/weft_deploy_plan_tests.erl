@@ -205,6 +205,20 @@ what_an_interrupted_drain_has_closed_is_opened_unless_it_goes_test() ->
     ?assertNot(weft_deploy_plan:is_empty(Plan)),
     ?assertMatch(#{reopen := []}, weft_deploy_plan:new([], Closed, [], [], false)).
 
+%% The id of a node does not tell of it.
+another_health_check_is_seen_test() ->
+    Spec = spec(1, [{"h1", 1}], []),
+    Seen = #{"h1" := {ok, #{nodes := Nodes} = Here}} = running(Spec, [{"h1", 1}]),
+    Plan = fun(Health) ->
+               Checks = maps:map(fun(_Node, _) -> Health end, Nodes),
+               Now = Seen#{"h1" := {ok, Here#{health => Checks}}},
+               weft_deploy_plan:new(desired(Spec, Now), Now, [], [], false)
+           end,
+    ?assertMatch(#{recheck := [], same := 2}, Plan(none)),
+    Other = Plan({shop, is_good, []}),
+    ?assertMatch(#{recheck := [_, _], same := 0, changed := [], restart := []}, Other),
+    ?assertNot(weft_deploy_plan:is_empty(Other)).
+
 %% It does not come back by itself.
 a_node_that_has_left_is_started_again_unless_it_goes_test() ->
     Spec = spec(3, [{"h1", 1}], []),

@@ -203,6 +203,29 @@ a_node_is_known_also_when_its_start_was_ended() ->
     ?assertMatch(#{nodes := #{"n1@h" := #{up := false}}}, See()),
     ok = file:del_dir_r(Dir).
 
+a_health_check_is_seen_and_written_alone_test() ->
+    Dir = directory(),
+    {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
+    Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
+    Health = fun() ->
+                 maps:get(health, weft_deploy_shell:parse(Do(weft_deploy_shell:observe(Dir))))
+             end,
+    Do(weft_deploy_shell:prepare(Dir, "shop", "cookie")),
+    Definition = fun(Check) ->
+                     Text = io_lib:format("%% coding: utf-8~n~0tp.~n", [{[shop], Check}]),
+                     (definition(Dir, "one"))#{healthy := unicode:characters_to_binary(Text)}
+                 end,
+    Do(weft_deploy_shell:define(Dir, Definition(none))),
+    ?assertEqual(#{"n1@h" => none}, Health()),
+    Check = {shop, is_good, ["it's \t\\ \"\x{e9}\"", #{a => 1}]},
+    Do(weft_deploy_shell:recheck(Dir, (Definition(Check))#{config := "other", id := "two"})),
+    ?assertEqual(#{"n1@h" => Check}, Health()),
+    [?assertEqual({ok, Text}, file:read_file(filename:join([Dir, "nodes/n1@h", File])))
+     || {File, Text} <- [{"sys.config", <<"[].">>}, {"id", <<"one\n">>}]],
+    ok = file:write_file(filename:join(Dir, "nodes/n1@h/healthy"), "%%\n{[],\n"),
+    ?assertEqual(#{"n1@h" => unreadable}, Health()),
+    ok = file:del_dir_r(Dir).
+
 what_is_of_somebody_else_stays_test_() ->
     {timeout, ?SECONDS, fun what_is_of_somebody_else_stays/0}.
 
