@@ -3,7 +3,8 @@
 %% that a recording of `weft_ops' has (`recording' in the configuration).
 %%
 %% At most the newest 2000 events are told. A recording is read at each request, by a few at a time;
-%% others wait for a turn. All of it takes bounded time, and ends with the one who has asked.
+%% others wait for a turn. All of it takes bounded time, and ends with the one who has asked. If the
+%% recording is not read by then, the events that agents know are told alone.
 -module(weft_dashboard_past).
 
 -export([events/2, span/1, model/2]).
@@ -18,29 +19,36 @@
 -define(LATEST_MS, 253402300799999).
 
 %% @doc The events since that system time in milliseconds: those that agents know and, before them,
-%% those of the recording.
+%% those of the recording. `missing' says of whom not: `agents' or `recording'.
 -spec events(integer(), weft_dashboard_config:config()) -> weft_dashboard_api:answer().
-events(SinceMs, #{source := agents} = Config) ->
-    in_time(fun() -> known(SinceMs, Config) end);
+events(SinceMs, #{source := agents, recording := Dir}) ->
+    Asker = self(),
+    {Answers, Missing} = weft_ask:all([agents | [recording || Dir =/= none]],
+                                      fun(Who) ->
+                                          watched(Asker, fun() -> known(Who, SinceMs, Dir) end)
+                                      end, ?READ_MS),
+    case Answers of
+        [] -> late();
+        _ -> {200, newest(lists:append([Events || {_Who, Events} <- Answers]), Missing)}
+    end;
 events(_SinceMs, _Config) ->
     {409, #{error => <<"this dashboard asks no agents, and they are who knows events">>}}.
 
-known(SinceMs, Config) ->
-    OfAgents = weft_ops:events(SinceMs),
-    All = weft_ops_events:merged(recorded(SinceMs, Config) ++ OfAgents),
-    Newest = lists:nthtail(max(0, length(All) - ?EVENTS_MAX), All),
-    {200, #{events => [event(Event) || Event <- Newest], more => length(All) - length(Newest)}}.
-
-recorded(_SinceMs, #{recording := none}) ->
-    [];
-recorded(SinceMs, #{recording := Dir}) ->
-    Add = fun({_AtMs, {event, Event}}, Events) -> [Event | Events];
-             (_Other, Events) -> Events
-          end,
-    case in_turn(fun() -> weft_ops_recording:fold(Dir, {SinceMs, infinity}, Add, []) end) of
-        {ok, Read, _Problems} -> [Event || #{at_ms := AtMs} = Event <- Read, AtMs >= SinceMs];
+known(agents, SinceMs, _Dir) ->
+    weft_ops:events(SinceMs);
+known(recording, SinceMs, Dir) ->
+    case in_turn(fun() -> weft_ops_recording:events(Dir, {SinceMs, infinity}) end) of
+        {ok, Read, _Problems} ->
+            [Event || #{at_ms := AtMs, kind := _, node := _, about := _, text := _} = Event <- Read,
+                      AtMs >= SinceMs];
         {error, _NothingYet} -> []
     end.
+
+newest(Events, Missing) ->
+    All = weft_ops_events:merged(Events),
+    Newest = lists:nthtail(max(0, length(All) - ?EVENTS_MAX), All),
+    #{events => [event(Event) || Event <- Newest], more => length(All) - length(Newest),
+      missing => Missing}.
 
 event(#{at_ms := AtMs, kind := Kind, node := Node, about := About, text := Text}) ->
     #{at_ms => AtMs, kind => Kind, node => Node, about => weft_dashboard_model_core:text(About),
@@ -111,8 +119,10 @@ in_time(Fun) ->
     Asker = self(),
     case weft_ask:all([read], fun(read) -> watched(Asker, Fun) end, ?READ_MS) of
         {[{read, Answer}], []} -> Answer;
-        {[], [read]} -> {504, #{error => <<"this took too long">>}}
+        {[], [read]} -> late()
     end.
+
+late() -> {504, #{error => <<"this took too long">>}}.
 
 watched(Asker, Fun) ->
     _ = spawn(?MODULE, watch, [Asker, self()]),

@@ -70,6 +70,39 @@ more_than_may_read_at_once_wait_and_get_their_answers_test() ->
         ?assertEqual(lists:duplicate(12, 200), [status(One) || One <- Asked])
     end).
 
+%% Of an hour, in which agents that are asked now were not there.
+events_of_a_recording_are_told_test() ->
+    with_recording([[Minute * 60000 + Ms || Ms <- [0, 2000]] || Minute <- lists:seq(0, 59)],
+                   fun(#{recording := Dir}) ->
+        Config = #{source => agents, recording => Dir},
+        {ok, Files} = weft_ops_recording_files:list(Dir),
+        {LastPath, _} = lists:last(Files),
+        Events = [#{at_ms => AtMs, kind => told, node => a@h, about => none, text => <<"x">>}
+                  || AtMs <- [3600000, 3601000]],
+        Chunk = lists:foldl(fun(#{at_ms := AtMs} = Event, Acc) ->
+                                weft_ops_chunk:add(AtMs, {event, Event}, Acc)
+                            end, weft_ops_chunk:new(), Events),
+        ok = file:write_file(LastPath, weft_ops_chunk:encode(Chunk), [append]),
+        Told = fun(SinceMs) ->
+                   {200, #{events := All, more := 0, missing := []}} =
+                       weft_dashboard_past:events(SinceMs, Config),
+                   [AtMs || #{at_ms := AtMs} <- All]
+               end,
+        ?assertEqual({[3600000, 3601000], [3601000]}, {Told(0), Told(3600001)})
+    end).
+
+%% All who may read are busy.
+a_recording_that_is_late_hides_nothing_else_test_() ->
+    {timeout, 60, fun() ->
+        with_recording([[1000]], fun(#{recording := Dir}) ->
+            Busy = [busy(Name) || Name <- ?READERS],
+            ?assertMatch({200, #{events := [], missing := [recording]}},
+                         weft_dashboard_past:events(0, #{source => agents, recording => Dir})),
+            lists:foreach(fun(Pid) -> exit(Pid, kill) end, Busy),
+            until(fun() -> readers() =:= [] end)
+        end)
+    end}.
+
 busy(Name) ->
     Pid = spawn(fun() -> receive after infinity -> ok end end),
     true = register(Name, Pid),

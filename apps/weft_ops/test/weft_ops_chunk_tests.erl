@@ -64,6 +64,33 @@ rows_come_back_in_their_order_test() ->
             {5000, {sample, #{node => a, bytes => 1 bsl 50}}}],
     ?assertEqual({ok, Rows, ?BUDGET}, decoded(encoded(Rows))).
 
+only_those_of_a_kind_are_read_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_kinds(), [{numtests, 150}, quiet]))}.
+
+prop_kinds() ->
+    ?FORALL(Rows, non_empty(list({elements([event, sample, evening]), data()})),
+            begin
+                Bytes = encoded([{AtMs, Row} || {AtMs, Row} <- lists:enumerate(Rows)]),
+                {ok, All, _} = decoded(Bytes),
+                {ok, Events, ?BUDGET} = decoded(Bytes, event),
+                Events =:= [Entry || {_, {event, _}} = Entry <- All]
+            end).
+
+%% Not even the names of others are made, so nothing is.
+others_are_passed_over_test() ->
+    New = list_to_binary("weft_ops_no_such_" ++ integer_to_list(erlang:unique_integer([positive]))),
+    Sample = pair("sample", [<<$t, 3:32, $a, (byte_size(New)):32>>, New, $i, <<$f, 1.5/float>>]),
+    Event = pair("event", [$i]),
+    Bytes = forged(zlib:compress([0, byte_size(Sample), Sample, 0, 128, 1,
+                                  1, byte_size(Event), Event, 3, 14, 0, 0, 129, 2, 1, 2, 2])),
+    ?assertEqual({ok, [{4, {event, 7}}, {6, {event, 8}}], ?BUDGET}, decoded(Bytes, event)),
+    ?assertError(badarg, binary_to_existing_atom(New, utf8)),
+    {ok, [{1, {sample, {_, 64, 1.5}}}, _, {4, {sample, {_, -65, 1.5}}}, _], Left} = decoded(Bytes),
+    ?assertEqual(?BUDGET - 1, Left).
+
+pair(Tag, Second) ->
+    iolist_to_binary([<<$t, 2:32, $a, (length(Tag)):32>>, Tag, Second]).
+
 time_does_not_go_back_test() ->
     ?assertMatch({ok, [{1000, a}, {1000, b}], _}, decoded(encoded([{1000, a}, {900, b}]))).
 
@@ -110,12 +137,14 @@ encoded(Rows) ->
                                           weft_ops_chunk:add(AtMs, Row, Chunk)
                                       end, weft_ops_chunk:new(), Rows)).
 
-decoded(Bytes) ->
+decoded(Bytes) -> decoded(Bytes, all).
+
+decoded(Bytes, Tag) ->
     HeaderBytes = weft_ops_chunk:header_bytes(),
     <<HeaderPart:HeaderBytes/binary, Packed/binary>> = Bytes,
     case weft_ops_chunk:header(HeaderPart) of
         {ok, #{size_bytes := Size} = Header} when Size =:= byte_size(Packed) ->
-            case weft_ops_chunk:decode(Header, Packed, ?BUDGET) of
+            case weft_ops_chunk:decode(Header, Packed, Tag, ?BUDGET) of
                 {error, Text, Left} when Left =< ?BUDGET -> {error, Text};
                 Read -> Read
             end;

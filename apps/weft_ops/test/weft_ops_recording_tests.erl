@@ -8,11 +8,14 @@
 -define(MINUTE_MS, 60000).
 -define(PERIOD_MS, 2000).
 -define(HOUR_BYTES, 50 * 1000 * 1000).
+%% So long a dashboard reads at most (`weft_dashboard_past').
+-define(READ_MS, 10000).
 
 in_files_test_() ->
     [{Text, {setup, fun directory/0, fun removed/1, fun(Dir) -> ?_test(Test(Dir)) end}}
      || {Text, Test} <-
             [{"what was written is read", fun what_was_written_is_read/1},
+             {"only events are read", fun only_events_are_read/1},
              {"the picture as it was", fun the_picture_as_it_was/1},
              {"a gap is told", fun a_gap_is_told/1},
              {"a file that was cut off loses its last chunk", fun a_file_that_was_cut_off/1},
@@ -31,6 +34,14 @@ what_was_written_is_read(Dir) ->
     ?assertEqual({[{1000, {silent, a}}, {2000, {silent, b}}, {70000, {silent, c}}], []},
                  all(Dir, {0, infinity})),
     ?assertEqual({[{2000, {silent, b}}], []}, all(Dir, {1001, 69999})).
+
+only_events_are_read(Dir) ->
+    [One, Two, Three] = [event(AtMs) || AtMs <- [900, 1, 2]],
+    write(Dir, [[{1000, {silent, a}}, {1000, {event, One}}], [{2000, {silent, b}}],
+                [{70000, {event, Two}}, {71000, {event, Three}}]]),
+    ?assertEqual({ok, [One, Two], []}, weft_ops_recording:events(Dir, {1000, 70500})).
+
+event(AtMs) -> #{at_ms => AtMs, kind => silent, node => a, about => none, text => <<>>}.
 
 the_picture_as_it_was(Dir) ->
     Sample = #{node => a, at_ms => 5},
@@ -167,6 +178,8 @@ a_full_disk_gets_no_files(Dir) ->
 
 no_recording(Dir) ->
     ?assertMatch({error, "there is no recording in " ++ _}, weft_ops_recording:span(Dir)),
+    ?assertMatch({error, "there is no recording in " ++ _},
+                 weft_ops_recording:events(Dir, {0, infinity})),
     {error, Text} = weft_ops_recording:span(filename:join(Dir, "none")),
     ?assertMatch({match, _}, re:run(Text, "can not be read: no such file or directory")),
     ok = file:write_file(filename:join(Dir, "weft-0000000000001-0.rec"), "something else, longer"
@@ -176,7 +189,7 @@ no_recording(Dir) ->
 
 each_event_once(_Dir) ->
     Picture = #{nodes => #{}, agents => #{}, alarms => []},
-    Events = [#{at_ms => 1, kind => silent, node => a, about => none, text => <<>>}],
+    Events = [event(1)],
     {First, Reel0} = weft_ops_reel:entries({1000, Picture}, Events, weft_ops_reel:new()),
     ?assertEqual([{event, hd(Events)}], [Entry || {event, _} = Entry <- First]),
     ?assertMatch({[{agents, _}, {alarms, []}], _},
@@ -184,19 +197,27 @@ each_event_once(_Dir) ->
 
 %% --- an hour ------------------------------------------------------------------------------------
 
+%% The events of it are read within the time that a dashboard has for that.
 %% Two hundred nodes with ten peers each, of which three exchange messages, and links of four lanes.
 %% The others send what keeps a connection alive. Round trips and memory change all the time.
 an_hour_of_a_large_cluster_fits_test_() ->
-    {timeout, 120,
-     fun() ->
-         Nodes = [node_name(I) || I <- lists:seq(1, 200)],
-         Rows = [{AtMs, {sample, made_up(Node, Nodes, AtMs)}}
-                 || AtMs <- lists:seq(0, ?MINUTE_MS - 1, ?PERIOD_MS), Node <- Nodes],
-         Chunk = lists:foldl(fun({AtMs, Row}, Acc) -> weft_ops_chunk:add(AtMs, Row, Acc) end,
-                             weft_ops_chunk:new(), Rows),
-         HourBytes = 60 * byte_size(weft_ops_chunk:encode(Chunk)),
-         ?assert(HourBytes < ?HOUR_BYTES)
-     end}.
+    {setup, fun directory/0, fun removed/1,
+     fun(Dir) -> {timeout, 120, ?_test(an_hour(Dir))} end}.
+
+an_hour(Dir) ->
+    Nodes = [node_name(I) || I <- lists:seq(1, 200)],
+    Rows = [{AtMs, {sample, made_up(Node, Nodes, AtMs)}}
+            || AtMs <- lists:seq(0, ?MINUTE_MS - 1, ?PERIOD_MS), Node <- Nodes]
+        ++ [{?MINUTE_MS, {event, event(?MINUTE_MS)}}],
+    Minute = encoded(Rows),
+    ?assert(60 * byte_size(Minute) < ?HOUR_BYTES),
+    ok = file:write_file(filename:join(Dir, "weft-0000000000000-0.rec"),
+                         lists:duplicate(60, Minute)),
+    _ = erlang:statistics(runtime),
+    ?assertEqual({ok, lists:duplicate(60, event(?MINUTE_MS)), []},
+                 weft_ops_recording:events(Dir, {0, infinity})),
+    {_Total, ProcessorMs} = erlang:statistics(runtime),
+    ?assert(ProcessorMs < ?READ_MS).
 
 node_name(I) -> list_to_atom("node" ++ integer_to_list(I) ++ "@host" ++ integer_to_list(I div 8)).
 

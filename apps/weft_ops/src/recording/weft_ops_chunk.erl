@@ -11,7 +11,7 @@
 -module(weft_ops_chunk).
 
 -export([new/0, add/3, size_bytes/1, first_ms/1, encode/1]).
--export([header_bytes/0, header/1, decode/3]).
+-export([header_bytes/0, header/1, decode/4]).
 -export_type([chunk/0, header/0, entry/0]).
 
 -define(MARK, "WREC").
@@ -100,28 +100,29 @@ header(<<?MARK, Version, _/binary>>) when Version =/= ?VERSION ->
 header(_Bytes) ->
     {error, "this is no part of a recording"}.
 
-%% @doc The entries of a chunk: what followed its header. See `weft_ops_terms:parse/2' for Budget.
-%% What is left of it is returned, also with an error.
--spec decode(header(), binary(), Budget :: non_neg_integer()) ->
+%% @doc The entries of a chunk: what followed its header. With a Tag only those that are `{Tag, _}':
+%% others are passed over, which takes a small part of the time. See `weft_ops_terms:parse/2' for
+%% Budget. What is left of it is returned, also with an error.
+-spec decode(header(), binary(), all | (Tag :: atom()), Budget :: non_neg_integer()) ->
           {ok, [entry()], Left :: non_neg_integer()}
           | {error, Text :: string(), Left :: non_neg_integer()}.
-decode(#{from_ms := FromMs, to_ms := ToMs, checksum := Checksum}, Packed, Budget) ->
+decode(#{from_ms := FromMs, to_ms := ToMs, checksum := Checksum}, Packed, Tag, Budget) ->
     case checksum(<<FromMs:64/signed, ToMs:64/signed>>, Packed) of
-        Checksum -> unpacked(inflate(Packed), FromMs, Budget);
+        Checksum -> unpacked(inflate(Packed), FromMs, Tag, Budget);
         _ -> {error, "its checksum is wrong", Budget}
     end.
 
 %% Rows that have the right checksum and can not be read were made by somebody else. How many atoms
 %% they have cost is not known: there are no more for the next ones.
-unpacked({ok, Rows}, FromMs, Budget) ->
-    try rows(Rows, FromMs, #{}, Budget, []) of
-        {ok, [], Left} -> {error, "it has no rows", Left};
-        Read -> Read
+unpacked({ok, <<>>}, _FromMs, _Tag, Budget) ->
+    {error, "it has no rows", Budget};
+unpacked({ok, Rows}, FromMs, Tag, Budget) ->
+    try rows(Rows, FromMs, Tag, #{}, Budget, [])
     catch
         throw:Text -> {error, Text, 0};
         error:_ -> {error, "its rows can not be read", 0}
     end;
-unpacked({error, Text}, _FromMs, Budget) ->
+unpacked({error, Text}, _FromMs, _Tag, Budget) ->
     {error, Text, Budget}.
 
 inflate(Packed) ->
@@ -142,36 +143,53 @@ inflate(Zlib, {More, Part}, Parts, Size) ->
         {continue, Sum} -> inflate(Zlib, zlib:safeInflate(Zlib, []), [Parts | Part], Sum)
     end.
 
-%% Shapes: by number, the tree, how many integers it takes, and those of its last row.
-rows(<<>>, _AtMs, _Shapes, Budget, Entries) ->
+%% Shapes: by number, the tree, how many integers it takes, and those of its last row; or how many a
+%% row has that is passed over.
+rows(<<>>, _AtMs, _Tag, _Shapes, Budget, Entries) ->
     {ok, lists:reverse(Entries), Budget};
-rows(Rows, BeforeMs, Shapes, Budget, Entries) ->
+rows(Rows, BeforeMs, Tag, Shapes, Budget, Entries) ->
     {Number, Rest0} = take(Rows, 0, 0),
-    {{Tree, Count, Last}, Rest1, Left} = shape(Number, Rest0, Shapes, Budget),
+    {Shape, Rest1, Left} = shape(Number, Rest0, Tag, Shapes, Budget),
     {AfterMs, Rest2} = take(Rest1, 0, 0),
-    {Integers, Rest} = integers(Count, Last, Rest2, []),
     AtMs = BeforeMs + AfterMs,
-    rows(Rest, AtMs, Shapes#{Number => {Tree, Count, Integers}}, Left,
-         [{AtMs, weft_ops_terms:fill(Tree, Integers)} | Entries]).
+    case Shape of
+        {passed, Count} ->
+            rows(passed(Count, Rest2), AtMs, Tag, Shapes#{Number => Shape}, Left, Entries);
+        {Tree, Count, Last} ->
+            {Integers, Rest} = integers(Count, Last, Rest2, []),
+            rows(Rest, AtMs, Tag, Shapes#{Number => {Tree, Count, Integers}}, Left,
+                 [{AtMs, weft_ops_terms:fill(Tree, Integers)} | Entries])
+    end.
 
-shape(Number, Rows, Shapes, Budget) when is_map_key(Number, Shapes) ->
+shape(Number, Rows, _Tag, Shapes, Budget) when is_map_key(Number, Shapes) ->
     {maps:get(Number, Shapes), Rows, Budget};
-shape(Number, Rows, Shapes, Budget) when Number =:= map_size(Shapes) ->
+shape(Number, Rows, Tag, Shapes, Budget) when Number =:= map_size(Shapes) ->
     {Size, Rest0} = take(Rows, 0, 0),
     <<Shape:Size/binary, Rest/binary>> = Rest0,
-    case weft_ops_terms:parse(Shape, Budget) of
-        {ok, Tree, Left} ->
-            Count = weft_ops_terms:integers(Tree),
-            {{Tree, Count, lists:duplicate(Count, 0)}, Rest, Left};
-        {error, Text} ->
-            throw(Text)
+    case Tag =:= all orelse weft_ops_terms:is_tagged(Shape, Tag) of
+        true ->
+            {Read, Left} = parsed(weft_ops_terms:parse(Shape, Budget)),
+            {Read, Rest, Left};
+        false ->
+            {{passed, weft_ops_terms:count(Shape)}, Rest, Budget}
     end.
+
+parsed({ok, Tree, Left}) ->
+    Count = weft_ops_terms:integers(Tree),
+    {{Tree, Count, lists:duplicate(Count, 0)}, Left};
+parsed({error, Text}) ->
+    throw(Text).
 
 integers(0, [], Rows, Integers) ->
     {lists:reverse(Integers), Rows};
 integers(Count, [Before | Others], Rows, Integers) ->
     {Difference, Rest} = take(Rows, 0, 0),
     integers(Count - 1, Others, Rest, [Before + unsigned(Difference) | Integers]).
+
+%% Without making numbers of them.
+passed(0, Rows) -> Rows;
+passed(Count, <<1:1, _:7, Rest/binary>>) -> passed(Count, Rest);
+passed(Count, <<0:1, _:7, Rest/binary>>) -> passed(Count - 1, Rest).
 
 unsigned(Number) when Number band 1 =:= 0 -> Number bsr 1;
 unsigned(Number) -> -(Number bsr 1) - 1.

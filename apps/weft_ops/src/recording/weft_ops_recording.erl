@@ -8,7 +8,7 @@
 %% exist here.
 -module(weft_ops_recording).
 
--export([span/1, fold/4, picture/2]).
+-export([span/1, fold/4, events/2, picture/2]).
 -export_type([entry/0]).
 
 -define(ATOMS_MAX, 20000).
@@ -49,16 +49,28 @@ span(Dir) ->
            fun((entry(), Acc) -> Acc), Acc) ->
           {ok, Acc, Problems :: [string()]} | {error, Text :: string()}.
 fold(Dir, Span, Fun, Acc0) ->
-    case fold(Dir, Span, Fun, Acc0, ?ATOMS_MAX) of
+    case fold(Dir, Span, Fun, Acc0, {all, ?ATOMS_MAX}) of
         {ok, Acc, #reading{problems = Problems}} -> {ok, Acc, Problems};
         {error, Text} -> {error, Text}
     end.
 
-fold(Dir, {FromMs, ToMs}, Fun, Acc0, Budget) ->
+%% @doc The events that were written from FromMs to ToMs, both included, in that order. As nothing
+%% else is unpacked, it takes a small part of the time of fold/4.
+-spec events(file:filename_all(), {FromMs :: integer(), ToMs :: integer() | infinity}) ->
+          {ok, [weft_ops_events:event()], Problems :: [string()]} | {error, Text :: string()}.
+events(Dir, Span) ->
+    Add = fun({_AtMs, {event, Event}}, Events) -> [Event | Events] end,
+    case fold(Dir, Span, Add, [], {event, ?ATOMS_MAX}) of
+        {ok, Events, #reading{problems = Problems}} -> {ok, lists:reverse(Events), Problems};
+        {error, Text} -> {error, Text}
+    end.
+
+%% Of all entries, or of those with a tag.
+fold(Dir, {FromMs, ToMs}, Fun, Acc0, {Tag, Budget}) ->
     %% An integer is smaller than any atom.
     Chunk = fun(#{from_ms := First, to_ms := Last} = Header, Acc, Reading)
                   when Last >= FromMs, First =< ToMs ->
-                    entries(Header, Acc, Reading,
+                    entries(Header, Tag, Acc, Reading,
                             fun({AtMs, _} = Entry, Part) when AtMs >= FromMs, AtMs =< ToMs ->
                                     Fun(Entry, Part);
                                (_Outside, Part) ->
@@ -97,7 +109,7 @@ picture(Dir, AtMs, BeginMs, {Damaged, Budget}) ->
                                                 "before", [Dir]))};
         {ok, {FromMs, NextMs}, _Reading} ->
             Read = fold(Dir, {FromMs, before(NextMs)}, entry_at(AtMs),
-                        {weft_ops_reel:blank(), none, NextMs}, Budget),
+                        {weft_ops_reel:blank(), none, NextMs}, {all, Budget}),
             case pictured(AtMs, Damaged, Read) of
                 {unreadable, Text, Left} when Damaged < ?DAMAGED_MAX ->
                     or_error(Text, picture(Dir, AtMs, FromMs - 1, {Damaged + 1, Left}));
@@ -192,10 +204,10 @@ next(Fun, Acc0, #reading{at = At} = Reading) ->
             {Acc0, problem(Text, Reading)}
     end.
 
-entries(#{size_bytes := Size} = Header, Acc, #reading{budget = Budget} = Reading, Fun) ->
+entries(#{size_bytes := Size} = Header, Tag, Acc, #reading{budget = Budget} = Reading, Fun) ->
     case read(Size, Reading) of
         {ok, Packed} ->
-            case weft_ops_chunk:decode(Header, Packed, Budget) of
+            case weft_ops_chunk:decode(Header, Packed, Tag, Budget) of
                 {ok, Entries, Left} ->
                     {lists:foldl(Fun, Acc, Entries), Reading#reading{budget = Left}};
                 {error, Text, Left} ->

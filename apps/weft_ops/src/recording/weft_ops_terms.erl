@@ -11,7 +11,7 @@
 %% names of nodes of another cluster, are made within a budget.
 -module(weft_ops_terms).
 
--export([shape/1, parse/2, fill/2, integers/1]).
+-export([shape/1, parse/2, fill/2, integers/1, is_tagged/2, count/1]).
 -export_type([shape/0, tree/0]).
 
 -type shape() :: binary().
@@ -114,6 +114,28 @@ atom(Name, Budget) ->
 
 new_atom(_Name, 0) -> throw("it has too many names");
 new_atom(Name, Budget) -> {binary_to_atom(Name, utf8), Budget - 1}.
+
+%% @doc Is it the shape of `{Tag, _}'?
+-spec is_tagged(shape(), Tag :: atom()) -> boolean().
+is_tagged(Shape, Tag) ->
+    Begin = iolist_to_binary([<<$t, 2:32>>, text($a, atom_to_binary(Tag))]),
+    binary:longest_common_prefix([Shape, Begin]) =:= byte_size(Begin).
+
+%% @doc How many integers a shape has, without making anything of it. It fails if it is no shape.
+-spec count(shape()) -> non_neg_integer().
+count(Shape) -> count(Shape, 0).
+
+count(<<>>, Count) ->
+    Count;
+count(<<$i, Rest/binary>>, Count) ->
+    count(Rest, Count + 1);
+count(<<$f, _:64, Rest/binary>>, Count) ->
+    count(Rest, Count);
+count(<<Tag, _:32, Rest/binary>>, Count) when Tag =:= $t; Tag =:= $l; Tag =:= $m ->
+    count(Rest, Count);
+count(<<Tag, Size:32, _:Size/binary, Rest/binary>>, Count)
+  when Tag =:= $n; Tag =:= $a; Tag =:= $b; Tag =:= $s ->
+    count(Rest, Count).
 
 %% @doc How many integers a tree is filled with.
 -spec integers(tree()) -> non_neg_integer().
