@@ -5,7 +5,7 @@
 %% A node that has no `weft_dashboard_node' is given its code, and that which it calls.
 -module(weft_dashboard_look).
 
--export([path/1, why/1, node/2, names/1]).
+-export([path/1, why/1, node/2, names/1, in_time/2]).
 
 -define(PATH_MS, 8000).
 -define(NODE_MS, 6000).
@@ -88,6 +88,8 @@ node(Node, Wanted) ->
 
 looked(_Node, {error, Text}) ->
     {504, #{error => Text}};
+looked(Node, {ok, busy}) ->
+    {503, #{error => text(["others look at ", atom_to_list(Node), " now: ask again"])}};
 looked(Node, {ok, Look}) ->
     Links = [link_row(Link) || Link <- maps:get(links, Look)],
     Sessions = [session_row(Session) || Session <- maps:get(sessions, Look)],
@@ -133,11 +135,15 @@ first([Node | Others], _Before) ->
 
 %% --- asking -----------------------------------------------------------------------------------
 
-%% Whatever is asked of other nodes, a browser gets its answer.
+%% @doc Whatever is asked of other nodes, a browser gets its answer. It may have to wait for a turn
+%% within that time.
+-spec in_time(TimeoutMs :: pos_integer(), fun(() -> weft_dashboard_api:answer())) ->
+          weft_dashboard_api:answer().
 in_time(TimeoutMs, Fun) ->
-    case weft_ask:all([asked], fun(asked) -> Fun() end, TimeoutMs) of
-        {[{asked, Answer}], []} -> Answer;
-        {[], [asked]} -> {504, #{error => <<"the nodes did not answer in time">>}}
+    InTurn = fun() -> weft_dashboard_turns:in_turn(ask, Fun) end,
+    case weft_dashboard_turns:in_time(TimeoutMs, InTurn) of
+        {ok, Answer} -> Answer;
+        late -> {504, #{error => <<"the nodes did not answer in time">>}}
     end.
 
 there(Node, Function, Arguments) ->

@@ -4,7 +4,7 @@
 %%
 %% All it tells is bounded: of at most 50,000 processes the 20 that do most, those that have most
 %% memory and those with most messages; 200 links and sessions, 1000 names. A look takes a fifth of
-%% a second, in which it waits.
+%% a second, in which it waits. One at a time looks at a node, from whatever dashboard.
 -module(weft_dashboard_node).
 
 -export([look/1, names/0, unreachable/1]).
@@ -13,6 +13,8 @@
 -type wanted() :: #{migrations := boolean()}.
 
 -define(INTERVAL_MS, 200).
+%% With what a look takes it is less than who asks waits.
+-define(TURN_MS, 1500).
 %% A link or session that has not answered by then is left out.
 -define(STATUS_MS, 1000).
 -define(PROCESSES_MAX, 50000).
@@ -21,11 +23,30 @@
 -define(NAMES_MAX, 1000).
 -define(NAME_CHARS_MAX, 200).
 
-%% @doc What the node does now. `schedulers': what part of the interval each was at work, with those
-%% for long computations behind the ordinary ones. Migrations are counted for the busiest processes,
-%% if they are wanted.
--spec look(wanted()) -> map().
-look(#{migrations := AreWanted}) ->
+%% @doc What the node does now, or `busy' if others look at it for longer than a turn. `schedulers':
+%% what part of the interval each was at work, with those for long computations behind the ordinary
+%% ones. Migrations are counted for the busiest processes, if they are wanted.
+-spec look(wanted()) -> map() | busy.
+look(Wanted) -> look(Wanted, erlang:monotonic_time(millisecond) + ?TURN_MS).
+
+%% Who looks has the name of this module.
+look(Wanted, UntilMs) ->
+    try register(?MODULE, self()) of
+        true -> try looked(Wanted) after unregister(?MODULE) end
+    catch
+        error:badarg -> after_another(Wanted, UntilMs)
+    end.
+
+after_another(Wanted, UntilMs) ->
+    End = monitor(process, ?MODULE),
+    receive
+        {'DOWN', End, process, _, _} -> look(Wanted, UntilMs)
+    after max(0, UntilMs - erlang:monotonic_time(millisecond)) ->
+        true = demonitor(End, [flush]),
+        busy
+    end.
+
+looked(#{migrations := AreWanted}) ->
     _ = erlang:system_flag(scheduler_wall_time, true),
     {WallBefore, Before} = {wall_times(), used()},
     receive after ?INTERVAL_MS -> ok end,

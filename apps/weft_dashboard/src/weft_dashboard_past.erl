@@ -8,13 +8,9 @@
 -module(weft_dashboard_past).
 
 -export([events/2, span/1, model/2]).
--export([watch/2]).
 
 -define(EVENTS_MAX, 2000).
 -define(READ_MS, 10000).
-%% Who reads has one of these names.
--define(READERS, [weft_dashboard_reader_1, weft_dashboard_reader_2, weft_dashboard_reader_3,
-                  weft_dashboard_reader_4]).
 %% The end of the year 9999.
 -define(LATEST_MS, 253402300799999).
 
@@ -25,7 +21,8 @@ events(SinceMs, #{source := agents, recording := Dir}) ->
     Asker = self(),
     {Answers, Missing} = weft_ask:all([agents | [recording || Dir =/= none]],
                                       fun(Who) ->
-                                          watched(Asker, fun() -> known(Who, SinceMs, Dir) end)
+                                          weft_dashboard_turns:watched(
+                                            Asker, fun() -> known(Who, SinceMs, Dir) end)
                                       end, ?READ_MS),
     case Answers of
         [] -> late();
@@ -116,36 +113,11 @@ none() ->
                        "the directory of one">>}}.
 
 in_time(Fun) ->
-    Asker = self(),
-    case weft_ask:all([read], fun(read) -> watched(Asker, Fun) end, ?READ_MS) of
-        {[{read, Answer}], []} -> Answer;
-        {[], [read]} -> late()
+    case weft_dashboard_turns:in_time(?READ_MS, Fun) of
+        {ok, Answer} -> Answer;
+        late -> late()
     end.
 
 late() -> {504, #{error => <<"this took too long">>}}.
 
-watched(Asker, Fun) ->
-    _ = spawn(?MODULE, watch, [Asker, self()]),
-    Fun().
-
-%% @private A browser that closes its connection ends who asked, and nobody waits for the worker.
--spec watch(Asker :: pid(), Worker :: pid()) -> true.
-watch(Asker, Worker) ->
-    [_, _] = [monitor(process, Pid) || Pid <- [Asker, Worker]],
-    receive {'DOWN', _, process, _, _} -> exit(Worker, kill) end.
-
-%% A name is given back by the end of who has it: a process reads once. There are no more who wait
-%% than connections.
-in_turn(Read) ->
-    case lists:any(fun takes/1, ?READERS) of
-        true ->
-            Read();
-        false ->
-            Ends = [monitor(process, Name) || Name <- ?READERS],
-            receive {'DOWN', _, process, _, _} -> ok end,
-            lists:foreach(fun(End) -> demonitor(End, [flush]) end, Ends),
-            in_turn(Read)
-    end.
-
-takes(Name) ->
-    try register(Name, self()) catch error:badarg -> false end.
+in_turn(Read) -> weft_dashboard_turns:in_turn(read, Read).

@@ -17,6 +17,8 @@
 -define(NODES_MAX, 200).
 -define(CALL_MS, 3000).
 -define(ALL_MS, 4000).
+%% How long a request waits for its turn.
+-define(TURN_MS, 4000).
 %% Each node tells of the whole ring.
 -define(OF_THE_RING, [members, partitions, moving]).
 -define(OF_THE_STORE, [running, hints, objects, memory_bytes, file_bytes]).
@@ -25,6 +27,9 @@
 %% out. `silent': those that do not answer.
 -spec ask([node()]) -> weft_dashboard_api:answer().
 ask(Nodes) ->
+    weft_dashboard_look:in_time(?ALL_MS + ?TURN_MS, fun() -> asked(Nodes) end).
+
+asked(Nodes) ->
     Asked = lists:sublist(Nodes, ?NODES_MAX),
     {Said, Silent} = weft_ask:all(Asked,
                                   fun(Node) ->

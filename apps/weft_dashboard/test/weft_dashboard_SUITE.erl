@@ -13,7 +13,8 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([the_model_is_what_the_nodes_say/1, a_browser_follows/1,
-         a_session_that_is_stuck_hides_no_node/1, what_happened_is_told/1,
+         a_session_that_is_stuck_hides_no_node/1, looks_at_a_node_follow_each_other/1,
+         what_happened_is_told/1,
          a_recorded_time_is_a_model/1, wrong_times_are_refused/1]).
 -export([nothing_is_done_without_the_token/1, what_failed_is_not_done_later/1,
          foreign_pages_are_refused/1,
@@ -28,7 +29,8 @@ suite() -> [{timetrap, {minutes, 1}}].
 
 all() ->
     [the_model_is_what_the_nodes_say, a_browser_follows, a_session_that_is_stuck_hides_no_node,
-     what_happened_is_told, a_recorded_time_is_a_model, wrong_times_are_refused,
+     looks_at_a_node_follow_each_other, what_happened_is_told, a_recorded_time_is_a_model,
+     wrong_times_are_refused,
      nothing_is_done_without_the_token, what_failed_is_not_done_later, foreign_pages_are_refused,
      no_file_elsewhere_is_served, what_is_not_understood_ends_a_websocket,
      there_are_so_many_browsers_at_most, odd_arguments_end_no_process].
@@ -111,6 +113,17 @@ a_session_that_is_stuck_hides_no_node(Config) ->
     ?assertEqual([text(name(A))], [With || #{<<"node">> := With} <- Sessions]),
     ?assertEqual([text(name(G)), text(name(A))], [Next || #{<<"to">> := Next} <- Hops]),
     ?assertNot(is_map_key(<<"error">>, Path)).
+
+%% Whoever has the name on the node looks at it.
+looks_at_a_node_follow_each_other(Config) ->
+    [_, _, B] = ?config(nodes, Config),
+    Path = ["/api/node?name=", text(name(B))],
+    Other = call(B, erlang, spawn, [timer, sleep, [infinity]]),
+    until(fun() -> call(B, erlang, whereis, [weft_dashboard_node]) =:= undefined end),
+    true = call(B, erlang, register, [weft_dashboard_node, Other]),
+    ?assertMatch({503, #{<<"error">> := <<"others look at ", _/binary>>}}, get(Config, Path)),
+    true = call(B, erlang, exit, [Other, kill]),
+    until(fun() -> element(1, get(Config, Path)) =:= 200 end).
 
 %% --- the past -----------------------------------------------------------------------------------
 

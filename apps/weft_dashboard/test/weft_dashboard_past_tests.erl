@@ -117,7 +117,7 @@ waiting() ->
         {monitored_by, All} ->
             length([Pid || Pid <- All, is_pid(Pid),
                            process_info(Pid, current_function)
-                               =:= {current_function, {weft_dashboard_past, in_turn, 1}}]);
+                               =:= {current_function, {weft_dashboard_turns, in_turn, 2}}]);
         undefined ->
             0
     end.
