@@ -48,6 +48,16 @@ of_times_less_is_better_test_() ->
     [?_assertEqual(Expected, verdict(cpu_us_per_message, ?OLD, New))
      || {New, Expected} <- [{[120, 125, 115], worse}, {[85, 88, 82], better}]].
 
+%% Each workload has numbers of its own; of one that is not known here all of them count.
+other_numbers_than_those_of_calls_are_compared_test_() ->
+    [?_assertEqual([{<<"weft_1">>, worse}],
+                   verdicts([{#{workload => Workload}, weft_1, Metric, [100]}],
+                            [{#{workload => Workload}, weft_1, Metric, [Now]}]))
+     || {Workload, Metric, Now} <- [{<<"watched_aco">>, watched_percent, 150},
+                                    {<<"watched_deploy">>, duration_s, 150},
+                                    {<<"flood_to_busy">>, computed_percent, 50},
+                                    {<<"one_of_tomorrow">>, events_per_s, 50}]].
+
 what_fails_now_is_worse_and_what_is_gone_is_told_test() ->
     Old = [{#{}, weft_1, messages_per_s, ?OLD}, {#{}, weft_4, messages_per_s, ?OLD}],
     ?assertEqual([{<<"weft_1">>, fails}, {<<"weft_4">>, gone}],

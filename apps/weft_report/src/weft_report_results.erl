@@ -202,7 +202,8 @@ against_stock({_, _, Metric} = Key, Results) ->
 is_stock(<<"stock", _/binary>>) -> true;
 is_stock(_) -> false.
 
-%% @doc The metrics that say most about a workload.
+%% @doc The metrics that say most about a workload; of one that is not known here, all of which more
+%% or less is better, so that nothing that was measured is left out of a comparison.
 -spec headline_metrics(Workload :: binary()) -> [binary()].
 headline_metrics(<<"call_beside_", _/binary>>) ->
     [<<"latency_p50_us">>, <<"latency_p99_us">>, <<"latency_max_us">>,
@@ -248,5 +249,21 @@ headline_metrics(Workload)
   when Workload =:= <<"small">>; Workload =:= <<"terms">>; Workload =:= <<"maps">>;
        Workload =:= <<"fan_out">> ->
     [<<"messages_per_s">>, <<"cpu_us_per_message">>];
-headline_metrics(_Calls) ->
-    [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>].
+headline_metrics(<<"flood_", _/binary>>) ->
+    [<<"computed_percent">>, <<"computed_in_time_percent">>, <<"messages_per_s">>];
+headline_metrics(<<"watched_deploy">>) -> [<<"watched_percent">>, <<"duration_s">>];
+headline_metrics(<<"watched_", _/binary>>) ->
+    [<<"watched_percent">>, <<"watched_rate_percent">>, <<"cpu_us_per_message">>,
+     <<"messages_per_s">>];
+headline_metrics(Busy)
+  when Busy =:= <<"call_to_busy">>; Busy =:= <<"call_to_busy_one">>; Busy =:= <<"call_to_high">>;
+       Busy =:= <<"call_from_busy">>; Busy =:= <<"call_paused">> ->
+    [<<"latency_p50_us">>, <<"latency_p99_us">>];
+headline_metrics(Calls)
+  when Calls =:= <<"call">>; Calls =:= <<"erpc">>; Calls =:= <<"rpc">>; Calls =:= <<"mesh_calls">>;
+       Calls =:= <<"echo">>; Calls =:= <<"key_value">>; Calls =:= <<"vnode_echo">>;
+       Calls =:= <<"vnode_quorum">> ->
+    [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>];
+headline_metrics(_Unknown) ->
+    [atom_to_binary(Metric) || {Metric, _, Best, _} <- weft_report_record:metrics(),
+                               Best =/= none].
