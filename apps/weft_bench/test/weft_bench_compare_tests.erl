@@ -63,6 +63,28 @@ what_fails_now_is_worse_and_what_is_gone_is_told_test() ->
     ?assertEqual([{<<"weft_1">>, fails}, {<<"weft_4">>, gone}],
                  verdicts(Old, [{#{}, weft_1, failed, [<<"timeout">>]}])).
 
+what_is_lost_or_fails_is_worse_however_fast_it_is_test_() ->
+    [?_assertEqual([{<<"weft_1">>, worse}],
+                   verdicts([{#{workload => Workload}, weft_1, Metric, [0]}],
+                            [{#{workload => Workload}, weft_1, Metric, [9]}]))
+     || {Workload, Metric} <- [{<<"im_rsd_killed">>, lost_messages},
+                               {<<"de_calls">>, failed_operations},
+                               {<<"riak_get">>, failed_operations},
+                               {<<"call_to_busy">>, timeouts}, {<<"call_to_high">>, nodedowns}]].
+
+%% The cell was measured, but for this number.
+a_number_that_is_not_there_any_more_is_worse_test() ->
+    Cell = #{workload => <<"riak_elasticity">>},
+    Old = [{Cell, weft_1, calls_per_s, ?OLD}, {Cell, weft_1, recovery_kill_s, [3]}],
+    New = [{Cell, weft_1, calls_per_s, ?OLD}],
+    ?assertEqual([{<<"weft_1">>, same}, {<<"weft_1">>, worse}], verdicts(Old, New)),
+    ?assertEqual([{<<"weft_1">>, same}], verdicts(New, Old)),
+    ?assertEqual(1, main(Old, New, [])),
+    Text = weft_bench_compare:text(
+             weft_bench_compare:changes(weft_report_sample:results(Old),
+                                        weft_report_sample:results(New), 0.9), []),
+    ?assertMatch({match, _}, re:run(Text, "recovery kill s +3.00 s +- +gone", [unicode])).
+
 %% Also if the others are as fast as before.
 more_repetitions_that_fail_are_worse_test_() ->
     Run = fun(Failures) ->

@@ -222,9 +222,11 @@ headline_metrics(<<"aco_quality">>) ->
 headline_metrics(<<"aco", _/binary>>) ->
     [<<"duration_s">>, <<"connections_max">>, <<"received_packets">>];
 headline_metrics(<<"de_", _/binary>>) ->
-    [<<"calls_per_s">>, <<"register_mean_us">>, <<"remote_call_mean_us">>];
+    [<<"calls_per_s">>, <<"failed_operations">>, <<"register_mean_us">>,
+     <<"remote_call_mean_us">>];
 headline_metrics(<<"im_", _/binary>>) ->
-    [<<"delivered_per_min">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"connections_max">>];
+    [<<"delivered_per_min">>, <<"lost_messages">>, <<"latency_p50_us">>, <<"latency_p99_us">>,
+     <<"connections_max">>];
 headline_metrics(<<"ads">>) ->
     [<<"received_bytes">>, <<"duration_s">>, <<"shown_too_often">>];
 headline_metrics(<<"crdt_", _/binary>>) ->
@@ -234,7 +236,8 @@ headline_metrics(<<"riak_elasticity">>) ->
 headline_metrics(<<"riak_availability">>) ->
     [<<"calls">>, <<"failed_operations">>, <<"repeated_operations">>, <<"kills">>];
 headline_metrics(<<"riak_", _/binary>>) ->
-    [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"store_cpu_us">>];
+    [<<"calls_per_s">>, <<"failed_operations">>, <<"latency_p50_us">>, <<"latency_p99_us">>,
+     <<"store_cpu_us">>];
 headline_metrics(<<"load ", _/binary>>) ->
     [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"response_p99_us">>,
      <<"failed_operations">>, <<"stalled_s">>];
@@ -258,7 +261,7 @@ headline_metrics(<<"watched_", _/binary>>) ->
 headline_metrics(Busy)
   when Busy =:= <<"call_to_busy">>; Busy =:= <<"call_to_busy_one">>; Busy =:= <<"call_to_high">>;
        Busy =:= <<"call_from_busy">>; Busy =:= <<"call_paused">> ->
-    [<<"latency_p50_us">>, <<"latency_p99_us">>];
+    [<<"latency_p50_us">>, <<"latency_p99_us">>, <<"timeouts">>, <<"nodedowns">>];
 headline_metrics(Calls)
   when Calls =:= <<"call">>; Calls =:= <<"erpc">>; Calls =:= <<"rpc">>; Calls =:= <<"mesh_calls">>;
        Calls =:= <<"echo">>; Calls =:= <<"key_value">>; Calls =:= <<"vnode_echo">>;

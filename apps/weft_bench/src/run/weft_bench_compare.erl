@@ -8,7 +8,8 @@
 %% interval that does it is noise, and told as such; so is one of several repetitions that have no
 %% interval, as too many of them are zero. What was measured and now fails is worse, also if only
 %% more repetitions fail than before. A single repetition has no interval, and its change counts as
-%% it is; so runs to be compared should have several. What was zero has no size that a change could
+%% it is; so runs to be compared should have several. A number that a cell does not have any more, though it was measured, is worse.
+%% What was zero has no size that a change could
 %% be compared with: more of it is worse where less is better, for example of operations that
 %% failed, unless the intervals of both medians overlap.
 %%
@@ -163,10 +164,15 @@ change({Cell, Variant, Metric} = Key, Measured, Best, {Old, New}, Threshold) ->
                                                 Threshold)
                                end};
         none ->
-            Failures = [x || {failed, _} <- weft_report_results:trouble(Cell, Variant, New)],
             Change#{new => none, change => none, interval => none,
-                    verdict => case Failures of [] -> gone; _ -> fails end}
+                    verdict => missing(failed(Cell, Variant, New))}
     end.
+
+%% A cell that was left out may be there in the next run. One that was measured and no longer has
+%% this number may lack it for what is wrong: a cluster that never recovers has no time of recovery.
+missing({0, 0}) -> gone;
+missing({All, All}) -> fails;
+missing({_, _}) -> worse.
 
 %% Nothing to divide by: a change from or to zero has no size.
 turned(_Key, #{median := Was}, #{median := Is}, _Best, _Runs) when Was =< 0; Is =< 0 ->
@@ -259,7 +265,8 @@ row(#{cell := Cell, variant := Variant, metric := Metric, change := Change,
      weft_report_words:metric(Metric), side(maps:get(old, Row), Metric),
      side(maps:get(new, Row), Metric),
      case {Change, Row} of
-         {none, #{new := none}} -> "fails";
+         {none, #{verdict := fails}} -> "fails";
+         {none, #{new := none}} -> "gone";
          {none, _} -> "";
          _ -> weft_report_words:ratio(Change)
      end,
