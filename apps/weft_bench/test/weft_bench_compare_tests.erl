@@ -185,7 +185,47 @@ loads_are_compared_by_their_seconds_test_() ->
                           {1, [{100, 0, 10, 90}, {104, 0, 11, 95}, {98, 0, 10, 91}]},
                           %% One second that is slow is noise.
                           {0, [{100, 0, 10, 50}, {104, 0, 11, 90}, {98, 0, 10, 51}]},
-                          {1, [{100, 1, 10, 50}, {104, 0, 11, 52}, {98, 0, 10, 51}]}]].
+                          %% So is one operation that fails, but not nine of three hundred.
+                          {0, [{100, 1, 10, 50}, {104, 0, 11, 52}, {98, 0, 10, 51}]},
+                          {1, [{100, 9, 10, 50}, {104, 0, 11, 52}, {98, 0, 10, 51}]}]].
+
+%% Of so many operations, done or failed.
+failures_are_compared_by_their_share_test_() ->
+    Run = fun(Failed, Of) -> [{failed_operations, [Failed]}, {calls, [Of - Failed]}] end,
+    [?_assertEqual([Expected], of_load(Run(Was, OfOld), Run(Is, OfNew)))
+     || {Was, OfOld, Is, OfNew, Expected} <- [{0, 1000000, 0, 1000000, same},
+                                              {3, 1000000, 4, 1000000, noise},
+                                              {0, 1000000, 1, 1000000, noise},
+                                              {0, 1000000, 9, 1000000, worse},
+                                              {10, 1000000, 1000, 1000000, worse},
+                                              {1000, 1000000, 10, 1000000, better},
+                                              {9, 1000000, 0, 1000000, better},
+                                              %% For ten times as long.
+                                              {100, 1000000, 1000, 10000000, same},
+                                              {3, 1000000, 40, 10000000, noise},
+                                              {100, 1000000, 2000, 10000000, worse}]].
+
+%% Several repetitions tell more of the noise than one number does.
+failures_of_several_repetitions_are_compared_as_others_test() ->
+    Run = fun(Failed) -> [{failed_operations, Failed}, {calls, [1000, 1000, 1000]}] end,
+    ?assertEqual([noise], of_load(Run([10, 100, 500]), Run([50, 300, 700]))),
+    Once = [{failed_operations, [900]}, {calls, [1000]}],
+    ?assertEqual([worse], of_load(Run([10, 100, 500]), Once)).
+
+%% Seconds that stalled, of so many.
+stalls_are_compared_by_their_share_test_() ->
+    Run = fun(StalledS, Of) -> [{stalled_s, [StalledS]}, {measured_s, [Of]}] end,
+    [?_assertEqual([Expected], of_load(Run(Was, OfOld), Run(Is, OfNew)))
+     || {Was, OfOld, Is, OfNew, Expected} <- [{0, 60, 0, 60, same}, {0, 60, 3, 60, worse},
+                                              {3, 60, 0, 60, better}, {1.2, 60, 1.6, 60, noise},
+                                              {6, 60, 9, 60, worse}, {6, 60, 60, 600, same}]].
+
+of_load(Old, New) ->
+    Cell = #{suite => <<"load">>, workload => <<"load get">>},
+    [Verdict || {_Variant, Verdict} <- verdicts([{Cell, weft_1, Metric, Values}
+                                                 || {Metric, Values} <- Old],
+                                                [{Cell, weft_1, Metric, Values}
+                                                 || {Metric, Values} <- New])].
 
 %% Half of eight seconds could as well be other ones.
 a_second_of_nothing_is_noise_test() ->

@@ -3,6 +3,7 @@
 %% compared like others. Each operation is a cell, and each second of the run a repetition: an
 %% interval tells by how much seconds differ. Failed operations are those of the whole run, and so
 %% is the time that stalled: an outage shorter than half of the run moves no median of seconds.
+%% Beside them is of how many operations they are, and of how much time.
 -module(weft_load_results).
 
 -export([read/1]).
@@ -48,8 +49,10 @@ measured(Seconds) ->
                                           {[Second - Before | Fields], Second}
                                   end, 0, Seconds),
     Numbered = lists:enumerate([Window || [Length | _] = Window <- Windows, Length > ?SHORT_S]),
+    [EndS | _] = lists:last(Seconds),
     [{1, failed_operations, lists:sum([Failed || [_, _, _, Failed | _] <- Windows])},
-     {1, stalled_s, stalled_s(Seconds)}
+     {1, calls, lists:sum([Count || [_, Count | _] <- Windows])},
+     {1, stalled_s, stalled_s(Seconds)}, {1, measured_s, EndS}
      | [Value || {Number, Window} <- Numbered, Value <- window(Number, Window)]].
 
 %% An outage in which nothing is done is seen when it is over, in the longest response time of that

@@ -6,12 +6,14 @@
 %% have, the change is new against old, turned so that less than 1 is worse. A change counts if it
 %% is beyond the threshold and its interval (`weft_report_interval') does not contain 1; with an
 %% interval that does it is noise, and told as such; so is one of several repetitions that have no
-%% interval, as too many of them are zero. What was measured and now fails is worse, also if only
-%% more repetitions fail than before. A single repetition has no interval, and its change counts as
-%% it is; so runs to be compared should have several. A number that a cell does not have any more, though it was measured, is worse.
-%% What was zero has no size that a change could
-%% be compared with: more of it is worse where less is better, for example of operations that
-%% failed, unless the intervals of both medians overlap.
+%% interval, as too many of them are zero. A single repetition has no interval, and its change
+%% counts as it is; so runs to be compared should have several. What a load has counted once is
+%% compared by its share (`weft_bench_compare_shares').
+%%
+%% What was measured and now fails is worse, also if only more repetitions fail than before, and so
+%% is a number that a cell does not have any more, though it was measured. What was zero has no size
+%% that a change could be compared with: more of it is worse where less is better, for example of
+%% lost messages, unless the intervals of both medians overlap.
 %%
 %% The stock carriers are not ours: they are the yardstick. That they changed says that the machine
 %% did, or its load; it is told, and is no regression.
@@ -152,16 +154,19 @@ changes(Old, New, Threshold) ->
                       Variant <- weft_report_results:variants(Cell, Old),
                       Change <- failures(Cell, Variant, Old, New)].
 
-change({Cell, Variant, Metric} = Key, Measured, Best, {Old, New}, Threshold) ->
+change({Cell, Variant, Metric} = Key, Measured, Best, {Old, New} = Runs, Threshold) ->
     Change = #{cell => Cell, variant => Variant, metric => Metric, old => Measured},
     case weft_report_results:measured(Cell, Variant, Metric, New) of
         {ok, Now} ->
-            {Turned, Interval} = turned(Key, Measured, Now, Best, {Old, New}),
+            {Turned, Interval, IsNoise} =
+                case weft_bench_compare_shares:compared(Key, Old, New) of
+                    none -> turned(Key, Measured, Now, Best, Runs);
+                    Share -> Share
+                end,
             Change#{new => Now, change => Turned, interval => Interval,
                     verdict => case Turned of
-                                   none -> from_zero(Key, Best, {Old, New});
-                                   _ -> verdict(Turned, is_noise(Interval, Measured, Now),
-                                                Threshold)
+                                   none -> from_zero(Measured, Now, Best, IsNoise);
+                                   _ -> verdict(Turned, IsNoise, Threshold)
                                end};
         none ->
             Change#{new => none, change => none, interval => none,
@@ -174,27 +179,24 @@ missing({0, 0}) -> gone;
 missing({All, All}) -> fails;
 missing({_, _}) -> worse.
 
-%% Nothing to divide by: a change from or to zero has no size.
-turned(_Key, #{median := Was}, #{median := Is}, _Best, _Runs) when Was =< 0; Is =< 0 ->
-    {none, none};
-turned(Key, _Was, _Is, Best, {Old, New}) ->
+%% The change, its interval, and whether it is noise. From or to zero there is nothing to divide by.
+turned(Key, #{median := Was}, #{median := Is}, _Best, {Old, New}) when Was =< 0; Is =< 0 ->
+    {ok, #{interval := OfOld}} = weft_report_results:absolute(Key, Old),
+    {ok, #{interval := OfNew}} = weft_report_results:absolute(Key, New),
+    {none, none, overlap(OfOld, OfNew)};
+turned(Key, Was, Is, Best, {Old, New}) ->
     {ok, #{median := Change, interval := Interval}} =
         case Best of
             more -> weft_report_results:ratio(Key, New, Key, Old);
             less -> weft_report_results:ratio(Key, Old, Key, New)
         end,
-    {Change, Interval}.
+    {Change, Interval, is_noise(Interval, Was, Is)}.
 
-from_zero(Key, Best, {Old, New}) ->
-    {ok, #{median := Was, interval := OfOld}} = weft_report_results:absolute(Key, Old),
-    {ok, #{median := Is, interval := OfNew}} = weft_report_results:absolute(Key, New),
-    case {overlap(OfOld, OfNew), Best} of
-        _ when Was == Is -> same; % 0 is also 0.0
-        {true, _} -> noise;
-        {false, more} when Is < Was -> worse;
-        {false, less} when Is > Was -> worse;
-        {false, _} -> better
-    end.
+from_zero(#{median := Was}, #{median := Is}, _Best, _IsNoise) when Was == Is -> same; % 0 and 0.0
+from_zero(_Was, _Is, _Best, true) -> noise;
+from_zero(#{median := Was}, #{median := Is}, more, false) when Is < Was -> worse;
+from_zero(#{median := Was}, #{median := Is}, less, false) when Is > Was -> worse;
+from_zero(_Was, _Is, _Best, false) -> better.
 
 overlap({Low, High}, {OtherLow, OtherHigh}) -> Low =< OtherHigh andalso OtherLow =< High;
 overlap(_, _) -> false.
