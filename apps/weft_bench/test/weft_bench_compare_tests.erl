@@ -189,6 +189,25 @@ loads_are_compared_by_their_seconds_test_() ->
                           {0, [{100, 1, 10, 50}, {104, 0, 11, 52}, {98, 0, 10, 51}]},
                           {1, [{100, 9, 10, 50}, {104, 0, 11, 52}, {98, 0, 10, 51}]}]].
 
+%% Of its nodes only how many there are: their names are of each run.
+what_is_another_one_in_two_loads_is_told_test() ->
+    Write = fun(Dir, Environment) ->
+                    ok = load(Dir, [{100, 0, 10, 50}, {100, 0, 10, 50}]),
+                    weft_report_record:write_environment(Dir, Environment)
+            end,
+    Same = [{"config_concurrent", "4"}, {"config_packet_size", "1000"}],
+    ?assertEqual(0, compared(Write, [{"config_driver", "one"}, {"config_nodes", "[a]"},
+                                     {"config_rounds_per_us", "7.1"}, {"node_count", "4"}
+                                     | Same],
+                             [{"config_driver", "two"}, {"config_nodes", "[b]"},
+                              {"config_rounds_per_us", "7.2"}, {"node_count", "8"},
+                              {"variant", "weft_mesh"},
+                              {"config_operations", lists:duplicate(100, $x)} | Same], [])),
+    ?assertEqual(["note: variant was -, is weft_mesh", "note: node_count was 4, is 8",
+                  "note: config_driver was one, is two",
+                  "note: config_operations is another one, see environment.csv"],
+                 [Line || "note: " ++ _ = Line <- string:split(?capturedOutput, "\n", all)]).
+
 %% Of so many operations, done or failed.
 failures_are_compared_by_their_share_test_() ->
     Run = fun(Failed, Of) -> [{failed_operations, [Failed]}, {calls, [Of - Failed]}] end,

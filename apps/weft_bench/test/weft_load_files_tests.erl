@@ -76,6 +76,12 @@ the_last_percentiles_are_told_apart_test() ->
     ?assertEqual(lists:usort(Percents), Percents),
     ?assertMatch([_], [Percent || Percent <- Percents, Percent >= 100]).
 
+%% Of a key that has a default, too, the value that the load runs with.
+what_counts_of_a_configuration_is_recorded_test() ->
+    {ok, Config} = weft_load_config:check([{driver, none}, {mode, {rate, 7}}, {mode, max}]),
+    ?assertEqual([{"config_mode", "{rate,7}"}],
+                 [Pair || {"config_mode", _} = Pair <- weft_load_files:environment(Config)]).
+
 nothing_to_recover_test() ->
     Dir = dir("nothing"),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),

@@ -42,7 +42,12 @@ in_groups(Config) ->
     Total = counts(Dir, "total.csv"),
     [?assert(maps:get(Operation, Total) > 0)
      || Operation <- [<<"gen_server_call">>, <<"group_register">>, <<"group_whereis">>,
-                      <<"group_unregister">>]].
+                      <<"group_unregister">>]],
+    %% What another run would have to be alike in.
+    ?assertEqual([{<<"node_count">>, <<"3">>}, {<<"variant">>, <<"weft_groups">>},
+                  {<<"config_groups">>, <<"2">>}],
+                 [{Key, proplists:get_value(Key, pairs(Dir))}
+                  || Key <- [<<"node_count">>, <<"variant">>, <<"config_groups">>]]).
 
 %% Each look-up and each unregister was preceded by what it needs; the nodes' files tell the same
 %% as the sum; and no operation failed.

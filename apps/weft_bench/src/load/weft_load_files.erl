@@ -40,7 +40,9 @@
 environment(#{pairs := Pairs}) ->
     weft_bench_environment:gather([{"config_" ++ atom_to_list(Key),
                                     lists:flatten(io_lib:format("~0tp", [Value]))}
-                                   || {Key, Value} <- Pairs]).
+                                   || {Key, Value} <- Pairs,
+                                      %% The first one counts; a default is behind it.
+                                      proplists:get_value(Key, Pairs) =:= Value]).
 
 %% @doc Is there nothing in this directory that a run would write over? The error is a text.
 -spec is_free(file:filename()) -> ok | {error, string()}.

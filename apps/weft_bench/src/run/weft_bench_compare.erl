@@ -23,6 +23,7 @@
 -export_type([change/0]).
 
 -define(THRESHOLD, 0.9).
+-define(COLUMNS, 100).
 
 -type change() :: #{cell := weft_report_record:cell(), variant := binary(), metric := binary(),
                     verdict := worse | better | noise | same | fails | gone,
@@ -130,13 +131,20 @@ read_cells(Dir) ->
         {_, {error, Text}} -> {error, Text}
     end.
 
-%% What makes runs hard to compare.
+%% What makes runs hard to compare, and for loads also whatever is another one in what they do.
 differences(Old, New) ->
     [{Key, maps:get(Key, Old, <<>>), maps:get(Key, New, <<>>)}
      || Key <- [<<"otp_release">>, <<"kernel">>, <<"processor">>, <<"cores">>,
                 <<"congestion_control">>, <<"flags_of_nodes">>, <<"scope">>, <<"quota">>,
-                <<"config_mode">>, <<"config_operations">>, <<"config_duration">>],
+                <<"deployment">>, <<"hosts">>, <<"variant">>, <<"node_count">>
+                | configured(maps:merge(Old, New))],
         maps:get(Key, Old, <<>>) =/= maps:get(Key, New, <<>>)].
+
+%% But for names of nodes that were started for the run, and what was measured before it.
+configured(Both) ->
+    [Key || <<"config_", _/binary>> = Key <- lists:sort(maps:keys(Both)),
+            Key =/= <<"config_rounds_per_us">>,
+            Key =/= <<"config_nodes">> orelse not is_map_key(<<"node_count">>, Both)].
 
 %% ---- changes ----
 
@@ -234,11 +242,21 @@ is_ours(#{variant := Variant}) -> not weft_report_results:is_stock(Variant).
           unicode:chardata().
 text(Changes, Differences) ->
     {Ours, Stock} = lists:partition(fun is_ours/1, Changes),
-    [[io_lib:format("note: ~ts was ~ts, is ~ts~n", [Key, Old, New])
-      || {Key, Old, New} <- Differences],
+    [[note(Difference) || Difference <- Differences],
      yardstick(Stock),
      group("WORSE", [worse, fails], Ours), group("better", [better], Ours),
      group("stock changed", [worse, fails, better], Stock), sum(Ours)].
+
+%% What has no room is in the files.
+note({Key, Old, New}) ->
+    Text = io_lib:format("note: ~ts was ~ts, is ~ts~n", [Key, shown(Old), shown(New)]),
+    case string:length(Text) =< ?COLUMNS of
+        true -> Text;
+        false -> io_lib:format("note: ~ts is another one, see environment.csv~n", [Key])
+    end.
+
+shown(<<>>) -> "-";
+shown(Value) -> Value.
 
 yardstick(Stock) ->
     case [Change || #{change := Change} <- Stock, Change =/= none] of

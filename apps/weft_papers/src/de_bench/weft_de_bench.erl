@@ -48,7 +48,8 @@ given(#{config := File} = Given) ->
     case {weft_load_config:read(File, Defaults), weft_load_files:is_free(Dir)} of
         {{ok, #{pairs := Pairs} = Config}, ok} ->
             {Quota, Told} = weft_bench_arguments:given_quota(Given),
-            Known = [{list_to_atom(Key), Value} || {Key, Value} <- Told] ++ rounds(Quota),
+            Known = [{list_to_atom(Key), Value} || {Key, Value} <- Told] ++ rounds(Quota)
+                ++ [{groups, Size} || #{groups := Size} <- [Given]],
             told(run(Config#{pairs := Known ++ Pairs}, Dir, Given#{quota => Quota}), Dir);
         {{error, Text}, _} -> told({error, Text}, none);
         {_, {error, Text}} -> told({error, Text}, none)
@@ -138,7 +139,8 @@ loads(#{pairs := Pairs} = Config0, Dir, Nodes, Beside) ->
     Config = Config0#{pairs := [{nodes, weft_bench_cluster:nodes(Nodes)} | Pairs]},
     Roles = lists:sort(weft_bench_nodes:roles(Nodes)),
     Environment = weft_load_files:environment(Config)
-        ++ [{"node_count", integer_to_list(length(Roles))}],
+        ++ [{"node_count", integer_to_list(length(Roles))},
+            {"variant", atom_to_list(weft_bench_nodes:variant(Nodes))}],
     Ready = on_each([{Role, {weft_de_bench_instance, ready},
                       [seeded(Config, Role), #{dir => own(Dir, Role), environment => Environment}]}
                      || Role <- Roles], ?READY_MS, Nodes),
