@@ -288,9 +288,13 @@ stalled_s(Seconds) ->
 figures_are_compared_one_by_one_test_() ->
     Fast = [{#{}, weft_1, messages_per_s, ?OLD}],
     Slow = [{#{}, weft_1, messages_per_s, [80, 81, 82]}],
+    Elsewhere = [{#{pairs => 7}, weft_1, messages_per_s, ?OLD}],
     Both = [{"one", Fast}, {"two", Fast}],
     [?_assertEqual(Status, compared(fun figures/2, Both, New, []))
      || {Status, New} <- [{0, Both}, {1, [{"one", Fast}, {"two", Slow}]}, {0, [{"one", Fast}]},
-                          {2, [{"three", Fast}]}]]
+                          {2, [{"three", Fast}]},
+                          %% Nothing of the second one, and then of both.
+                          {0, [{"one", Fast}, {"two", Elsewhere}]},
+                          {2, [{"one", Elsewhere}, {"two", Elsewhere}]}]]
         ++ [?_assertEqual(2, compared(fun(Dir, {Write, Rows}) -> Write(Dir, Rows) end,
                                       {fun figures/2, Both}, {fun cells/2, Fast}, []))].

@@ -90,10 +90,14 @@ all(Old, New, Threshold) ->
                                       Same =:= Name],
     [io:format("~ts: only in one of them~n", [Name])
      || {Name, _} <- Old ++ New, not lists:keymember(Name, 1, Both)],
-    case Both of
+    case [one(Name, OldDir, NewDir, Threshold) || {Name, OldDir, NewDir} <- Both] of
         [] -> fail("there is no figure that both runs have");
-        _ -> lists:max([one(Name, OldDir, NewDir, Threshold) || {Name, OldDir, NewDir} <- Both])
+        Statuses -> status_of_all([Status || Status <- Statuses, Status =/= nothing])
     end.
+
+%% One of several figures may have nothing. That of nothing nothing got worse is no good news.
+status_of_all([]) -> fail("no variant was measured in the same cell in both runs");
+status_of_all(Statuses) -> lists:max(Statuses).
 
 one(Name, OldDir, NewDir, Threshold) ->
     case {read(OldDir), read(NewDir)} of
@@ -101,19 +105,17 @@ one(Name, OldDir, NewDir, Threshold) ->
             Changes = changes(Old, New, Threshold),
             [io:format("~n~ts~n", [Name]) || Name =/= whole],
             io:put_chars(text(Changes, differences(OldPlace, NewPlace))),
-            status(Changes, Name, [OldDir, " and ", NewDir]);
+            status(Changes);
         {{error, Text}, _} -> fail(Text);
         {_, {error, Text}} -> fail(Text)
     end.
 
-%% That of nothing nothing got worse is no good news. One of several figures may have nothing.
-status(Changes, Name, Runs) ->
+status(Changes) ->
     Worse = [x || #{verdict := Verdict} = Change <- Changes, is_ours(Change),
                   Verdict =:= worse orelse Verdict =:= fails],
     Compared = [x || #{verdict := Verdict} <- Changes, Verdict =/= gone],
     case {Worse, Compared} of
-        {[], []} when Name =:= whole ->
-            fail(["no variant was measured in the same cell in both ", Runs]);
+        {[], []} -> nothing;
         {[], _} -> 0;
         {[_ | _], _} -> 1
     end.
