@@ -52,6 +52,34 @@ ended_loads_are_recovered_test() ->
     ?assertMatch([[<<"2.0">>, <<"get">>, <<"4">> | _]], texts(Both, "total.csv")),
     ?assertMatch([[_, _, <<"2">> | _], [_, _, <<"2">> | _]], texts(Both, "series.csv")).
 
+%% Of a load that is killed at any second the report has all seconds, and so has the sum with what a
+%% host did that was lost. Intervals that are over are there once.
+seconds_of_an_interval_that_is_not_over_are_kept_test() ->
+    [begin
+         Dir = killed_at(Second),
+         ?assertEqual(0, weft_bench_cli:main(["report", Dir])),
+         [[_, <<"get">>, Count | _]] = texts(Dir, "total.csv"),
+         ?assertEqual(Second, binary_to_integer(Count))
+     end || Second <- [1, 8, 10, 12, 23]],
+    ?assert(terms_bytes(killed_at(10)) < terms_bytes(killed_at(9))),
+    Dirs = [killed_at(Second) || Second <- [9, 20]],
+    {Sum, #{get := #{units := 29}}} = added_up("sum_of_killed", Dirs, 10),
+    ?assertEqual([[10.0, 10.0, 38, 19, 19], [20.0, 10.0, 20, 10, 10]], rows(Sum, "summary.csv")).
+
+%% Once a second, in intervals of ten; nothing is finished.
+killed_at(Second) ->
+    Dir = dir("killed_at_" ++ integer_to_list(Second)),
+    _ = file:del_dir_r(Dir),
+    Write = fun(Number, Files0) ->
+                {ok, Files} = weft_load_files:window(Number * ?SECOND_US, reading([Number]),
+                                                     Files0),
+                Files
+            end,
+    ok = weft_load_files:close(lists:foldl(Write, open(Dir, 10), lists:seq(1, Second))),
+    Dir.
+
+terms_bytes(Dir) -> filelib:file_size(filename:join(Dir, "histograms.terms")).
+
 %% All that is left of a load on several hosts whose command was killed: each has a directory of its
 %% own, and what another load writes there would be added to it.
 what_hosts_have_written_is_kept_test() ->
@@ -108,20 +136,24 @@ written_at(Name, Intervals) ->
     ok = weft_load_files:close(Files),
     Dir.
 
-added_up(Name, Dirs) ->
-    Files0 = open(dir(Name)),
+added_up(Name, Dirs) -> added_up(Name, Dirs, 1).
+
+added_up(Name, Dirs, IntervalS) ->
+    Files0 = open(dir(Name), IntervalS),
     {ok, {Total, LastUs}, Files} = weft_load_files:add_up(Dirs, Files0),
     ok = weft_load_files:finish(outcome(Total, LastUs), Files),
     ok = weft_load_files:close(Files),
     {dir(Name), Total}.
 
-open(Dir) ->
-    {ok, Files} = weft_load_files:open(Dir, config(), [get], [{"machine", "none"}]),
+open(Dir) -> open(Dir, 1).
+
+open(Dir, IntervalS) ->
+    {ok, Files} = weft_load_files:open(Dir, config(IntervalS), [get], [{"machine", "none"}]),
     Files.
 
-config() ->
+config(IntervalS) ->
     {ok, Config} = weft_load_config:check([{driver, none}, {operations, [{get, 1}]},
-                                           {report_interval, 1}]),
+                                           {report_interval, IntervalS}]),
     Config.
 
 reading(Values) ->

@@ -65,8 +65,9 @@ a_host_is_lost_and_the_load_is_interrupted_test_() ->
             Tell = fun(2, _Second) -> file:write_file(End, "");
                       (1, _Second) -> Self ! weft_bench_interrupt
                    end,
+            %% An interval is longer than all this takes.
             Config = config([{duration, infinity}, {mode, {rate, 100}}, {operations, [{go_on, 1}]},
-                             {end_file, End}]),
+                             {end_file, End}, {report_interval, ?RUN_S}]),
             {ok, #{total := #{go_on := Meter}, lost := [Lost]}} =
                 weft_load_hosts:run(Config, Dir, place(Dir, [ok, ok]), Tell),
             ok = no_more_interrupts(),

@@ -9,7 +9,8 @@
 %% total.csv              each operation over the whole run
 %% distribution.csv       percentiles of its times, close to 100
 %% environment.csv        machine, system, flags, commit, the configuration
-%% histograms.terms       each interval as terms with their length, to be added to those of others
+%% histograms.terms       each interval as terms with their length, to be added to those of others;
+%%                        of the one that is not over each second
 %% '''
 %% Times are microseconds; `elapsed' and `window' are seconds.
 -module(weft_load_files).
@@ -24,6 +25,8 @@
                 %% What Basho Bench calls an operation: its label and what the driver gets.
                 tags :: #{atom() => {atom(), term()}},
                 written_us = 0 :: non_neg_integer(),
+                %% Of histograms.terms what is before the seconds of this interval.
+                whole_bytes = 0 :: non_neg_integer(),
                 windows = [] :: [weft_load_meters:reading()]}).
 -opaque files() :: #files{}.
 
@@ -106,7 +109,9 @@ window(ElapsedUs, Reading, #files{dir = Dir, windows = Windows, interval_us = In
                        || {Label, Meter} <- lists:sort(maps:to_list(Reading))], Files),
         case ended(ElapsedUs, IntervalUs) > ended(WrittenUs, IntervalUs) of
             true -> {ok, interval(ElapsedUs, Files)};
-            false -> {ok, Files}
+            false ->
+                _ = histograms(ElapsedUs, Reading, Files),
+                {ok, Files}
         end
     catch
         throw:{file, File, Reason} -> failure(filename:join(Dir, File), Reason)
@@ -129,19 +134,33 @@ row(Label, #{service := Service, response := Response, units := Units, failed :=
      P(99.9, Service), weft_load_histogram:max(Service),
      P(50, Response), P(99, Response), P(99.9, Response), weft_load_histogram:max(Response)].
 
-interval(ElapsedUs, #files{windows = Windows, written_us = WrittenUs} = Files) ->
+interval(ElapsedUs, #files{windows = Windows, written_us = WrittenUs,
+                           whole_bytes = Before} = Files) ->
     Sum = sum(Windows),
     Times = [ElapsedUs / 1.0e6, (ElapsedUs - WrittenUs) / 1.0e6],
     Failed = lists:sum([Count || #{failed := Count} <- maps:values(Sum)]),
     %% Units, as in Basho Bench: an operation may answer that it did many at once.
     Done = lists:sum([Units || #{units := Units} <- maps:values(Sum)]),
-    Terms = term_to_binary({ElapsedUs, Sum}),
-    write(histograms, [<<(byte_size(Terms)):32>>, Terms], Files),
+    ok = without_seconds(Files),
+    Bytes = histograms(ElapsedUs, Sum, Files),
     write(summary, spaced(Times ++ [Done + Failed, Done, Failed]), Files),
     maps:foreach(fun(Label, Meter) ->
                          write({latencies, Label}, spaced(Times ++ latencies(Meter)), Files)
                  end, Sum),
-    Files#files{windows = [], written_us = ElapsedUs}.
+    Files#files{windows = [], written_us = ElapsedUs, whole_bytes = Before + Bytes}.
+
+%% Returns how many bytes that is.
+histograms(ElapsedUs, Reading, Files) ->
+    Terms = term_to_binary({ElapsedUs, Reading}),
+    write(histograms, [<<(byte_size(Terms)):32>>, Terms], Files),
+    4 + byte_size(Terms).
+
+%% They are in the interval that follows.
+without_seconds(#files{devices = #{histograms := Device}, whole_bytes = Bytes}) ->
+    checked(?HISTOGRAMS, case file:position(Device, Bytes) of
+                             {ok, Bytes} -> file:truncate(Device);
+                             Error -> Error
+                         end).
 
 latencies(#{service := Service, units := Units, failed := Errors}) ->
     P = fun(Percent) -> weft_load_histogram:percentile(Percent, Service) end,
