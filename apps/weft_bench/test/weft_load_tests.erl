@@ -43,6 +43,12 @@ run(key, Key, _Value, Id) ->
 run(linked, _Key, _Value, Id) ->
     {Pid, Monitor} = spawn_opt(fun() -> exit(boom) end, [link, monitor]),
     receive {'DOWN', Monitor, process, Pid, boom} -> {ok, Id} end;
+run(linked_at_first, Key, Value, Id) ->
+    counters:add(persistent_term:get(?MODULE), 1, 1),
+    case counted(1) of
+        1 -> run(linked, Key, Value, Id);
+        _ -> {ok, Id}
+    end;
 run(client, _Key, _Value, _Id) ->
     Self = self(),
     Counters = persistent_term:get(?MODULE),
@@ -130,6 +136,7 @@ load_test_() ->
                           {"warm-up", fun warm_up/0},
                           {"a warm-up that falls behind", fun slow_warm_up/0},
                           {"an interrupt in the warm-up", fun interrupted_warm_up/0},
+                          {"a client that dies in the warm-up", fun linked_in_warm_up/0},
                           {"a worker that dies in the warm-up", fun die_in_warm_up/0},
                           {"a driver that does not start", fun bad_start/0},
                           {"no driver", fun no_driver/0},
@@ -426,6 +433,13 @@ die_in_warm_up() ->
     ?assertEqual([killed], Crashed),
     ?assertMatch({_, _, 0}, total(die_once, Result)),
     ?assert(counted(6) < 1000).
+
+%% It is no error, as operations that fail then are none.
+linked_in_warm_up() ->
+    {{ok, #{errors := [], crashed := []}}, _} = Result =
+        load([{operations, [{linked_at_first, 1}]}, {concurrent, 1}, {warm_up_s, 0.5}]),
+    {Count, Count, 0} = total(linked_at_first, Result),
+    ?assert(Count > 0).
 
 bad_start() ->
     {{error, Text}, _} = load([{operations, [{good, 1}]}, {start, no_luck}]),

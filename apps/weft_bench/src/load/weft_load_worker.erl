@@ -178,17 +178,19 @@ run(DueUs, NextUs, #worker{weighted = Weighted, config = #{driver := Driver}, ke
              end,
     EndUs = now_us(),
     ok = weft_load_progress:ended(Progress),
-    ok = tell_exits(Label, Worker),
+    ok = tell_exits(Label, DueUs, Worker),
     answer(Answer, {Label, DueUs, StartUs, EndUs}, Worker).
 
-%% What the driver has linked, and what ended while it ran or before.
-tell_exits(Label, #worker{meters = Meters} = Worker) ->
+%% What the driver has linked, and what ended while it ran or before. In the warm-up it is no error,
+%% as no operation is one then.
+tell_exits(Label, DueUs, #worker{meters = Meters, from_us = FromUs} = Worker) ->
     receive
         {'EXIT', _, normal} ->
-            tell_exits(Label, Worker);
+            tell_exits(Label, DueUs, Worker);
         {'EXIT', _, Reason} ->
-            ok = weft_load_meters:told(Label, {linked_process_ended, Reason}, Meters),
-            tell_exits(Label, Worker)
+            _ = DueUs >= FromUs
+                andalso weft_load_meters:told(Label, {linked_process_ended, Reason}, Meters),
+            tell_exits(Label, DueUs, Worker)
     after 0 ->
         ok
     end.
