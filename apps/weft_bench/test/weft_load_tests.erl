@@ -128,6 +128,7 @@ load_test_() ->
                           {"stalled at the end, closed loop", fun stalled_closed/0},
                           {"frozen at the end", fun frozen/0},
                           {"too slow for the rate", fun too_slow/0},
+                          {"an interrupt of one that is too slow", fun interrupted_drain/0},
                           {"hooks", fun hooks/0},
                           {"hooks that fail", fun bad_hooks/0},
                           {"coordinated omission", fun coordinated_omission/0},
@@ -370,6 +371,17 @@ too_slow() ->
     %% Others were done in the second after the run.
     Late = weft_load_histogram:count(Response) - weft_load_histogram:count(Service) - Unfinished,
     ?assert(Late > 3 andalso Late < 25).
+
+%% It would take 50 seconds to do what was due in half a second.
+interrupted_drain() ->
+    %% pacing: the run is over then, and what was due is not done
+    _ = erlang:send_after(1500, self(), weft_bench_interrupt),
+    {Us, Result} = timer:tc(fun() -> load([{operations, [{too_slow, 1}]}, {concurrent, 1},
+                                           {mode, {rate, 2000}}, {operation_timeout_s, 60}])
+                            end),
+    {{ok, #{hung := 0, finished := 1, unfinished := Unfinished}}, _} = Result,
+    ?assert(Unfinished > 500),
+    ?assert(Us < 20000000).
 
 hooks() ->
     Hooks = [{pre_hook, {?MODULE, before}}, {post_hook, {?MODULE, afterwards}}],

@@ -5,7 +5,7 @@
 %% Workers that have finished are counted, and the others go on; when none is left the run is over
 %% early. In the place of a worker that ends otherwise another starts, a bounded number of times; if
 %% it was an error that shall end the run (`shutdown_on_error'), all end. After an interrupt the run
-%% is over at once, and what was due is not waited for.
+%% is over at once, and what was due is not waited for; so it is after one at the end.
 %%
 %% At the end workers have `operation_timeout_s' to do what was due in the run; who hangs longer is
 %% killed and told. What is not done then counts as failed, in the response times with the time that
@@ -277,7 +277,8 @@ finish(#run{config = #{operation_timeout_ms := TimeoutMs}, stop = Stop, start_us
         {error, Text} -> throw({load, Text})
     end.
 
-%% No others come in the place of those that end now.
+%% No others come in the place of those that end now. After an interrupt each ends with the
+%% operation that is under way.
 drain(TimeoutMs, Run) ->
     drain_until(erlang:monotonic_time(millisecond) + TimeoutMs, Run).
 
@@ -289,7 +290,10 @@ drain_until(EndMs, #run{workers = Workers} = Run) ->
             drain_until(EndMs, Run);
         {'DOWN', Monitor, process, Pid, Reason}
           when element(2, map_get(Pid, Workers)) =:= Monitor ->
-            drain_until(EndMs, down(Pid, Reason, Run#run{is_draining = true}))
+            drain_until(EndMs, down(Pid, Reason, Run#run{is_draining = true}));
+        weft_bench_interrupt ->
+            ok = atomics:put(Run#run.stop, 1, 1),
+            drain_until(EndMs, Run)
     after max(0, EndMs - erlang:monotonic_time(millisecond)) ->
         Run
     end.
