@@ -544,12 +544,16 @@ bad_configurations_test() ->
                               {<<"operations">>, [{operations, [{get, zero}]}]},
                               {<<"operations: one of them">>, [{operations, [{get, 0}]}]},
                               {<<"operations: a list">>, [{operations, [{get, 1} | x]}]},
+                              {<<"operations: get-10 and get_10 would both write get-10_lat">>,
+                               [{operations, [{get_10, 1}, {{get, 10}, 1}]}]},
                               {<<"operations: a label">>,
                                [{operations, [{lists:duplicate(200, $a), 1}]}]},
                               {<<"duraton: there is no such key; duration?">>, [{duraton, 1}]},
                               {<<"operations?">>, [{operation, [{get, 1}]}]},
                               {<<"rng_seed">>, [{rng_seed, 1}]}, {<<"Key">>, [nonsense]},
                               {<<"shutdown_on_error">>, [{shutdown_on_error, 1}]}]],
+    %% One of no weight writes nothing.
+    {ok, _} = weft_load_config:check([{driver, d}, {operations, [{get_10, 1}, {{get, 10}, 0}]}]),
     %% A key that only looks like one that is given too may be the driver's.
     {ok, Config} = weft_load_config:check([{driver, d}, {drivers, 2}, {my_key, 1}]),
     ?assertEqual([drivers, my_key], weft_load_config:for_driver(Config)),

@@ -133,9 +133,22 @@ operations(Operations) when length(Operations) >= 1 -> % not of an improper list
     case [Operation || {_, _, Weight} = Operation <- [operation(Given) || Given <- Operations],
                        Weight > 0] of
         [] -> fail("operations: one of them needs a weight above 0", []);
-        Some -> Some
+        Some ->
+            ok = files(lists:usort([Label || {Label, _, _} <- Some])),
+            Some
     end;
 operations(Other) -> fail("operations: a list of {Operation, Weight}, not ~0tp", [Other]).
+
+%% Two of them would write over what the other one has.
+files(Labels) ->
+    Files = [{weft_load_files:latencies_file(Label), Label} || Label <- Labels],
+    case [{One, Other, File} || {File, One} <- Files, {Same, Other} <- Files, Same =:= File,
+                                One < Other] of
+        [] -> ok;
+        [{One, Other, File} | _] ->
+            fail("operations: ~ts and ~ts would both write ~ts; give one of them another label, as "
+                 "{Label, Operation, Weight}", [One, Other, File])
+    end.
 
 operation({Operation, Weight}) when is_integer(Weight), Weight >= 0 ->
     {label(Operation), Operation, Weight};

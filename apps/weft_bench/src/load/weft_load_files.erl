@@ -15,8 +15,8 @@
 %% Times are microseconds; `elapsed' and `window' are seconds.
 -module(weft_load_files).
 
--export([environment/1, is_free/1, open/4, window/3, add_up/2, finish/2, close/1, sum/1,
-         done/1, recover/1]).
+-export([environment/1, is_free/1, latencies_file/1, open/4, window/3, add_up/2, finish/2,
+         close/1, sum/1, done/1, recover/1]).
 -export_type([files/0]).
 
 -record(files, {dir :: file:filename(),
@@ -81,7 +81,8 @@ open(Dir, #{report_interval_s := Interval, operations := Operations}, Labels, En
         throw:{results, Text} -> {error, Text}
     end.
 
-%% As in the file names of DE-Bench.
+%% @doc The file of an operation, called as by DE-Bench.
+-spec latencies_file(Label :: atom()) -> string().
 latencies_file(Label) ->
     lists:flatten(string:replace(atom_to_list(Label), "_", "-", all)) ++ "_latencies.csv".
 
