@@ -54,8 +54,10 @@ each_function_with_one_argument_is_a_generator_test() ->
                  weft_bench_program:run(weft_orbit, #{generators => Generators, space => 30,
                                                       workers => 2}, [node()], 60000)).
 
+%% One that never returns is given up after five seconds.
 bad_generators_are_told_test_() ->
-    [{Part, ?_assertMatch({_, {match, _}}, {Part, re:run(element(2, own(Text)), Part)})}
+    [{timeout, 60, {Part, ?_assertMatch({_, {match, _}},
+                                        {Part, re:run(element(2, own(Text)), Part)})}}
      || {Part, Text} <-
             [{"no function", "-module(own_none).\n"},
              {"module lists", "-module(lists).\n-export([a/1]).\na(X) -> X.\n"},
@@ -64,7 +66,13 @@ bad_generators_are_told_test_() ->
              {"a\\(0\\) is none",
               "-module(own_atom).\n-export([a/1]).\na(_) -> none.\n"},
              {"a\\(0\\) .*badarith",
-              "-module(own_zero).\n-export([a/1]).\na(X) -> 1 div X.\n"}]].
+              "-module(own_zero).\n-export([a/1]).\na(X) -> 1 div X.\n"},
+             {"a\\(0\\) does not return within 5 s",
+              "-module(own_loop).\n-export([a/1]).\na(X) -> a(X).\n"}]].
+
+a_file_of_another_name_is_told_test() ->
+    {error, Text} = in_file("-module(own_text).\n", ".txt", fun weft_orbit_own:read/1),
+    ?assertMatch({match, _}, re:run(Text, "[.]txt: .*ends in [.]erl")).
 
 own(Text) ->
     in_file(Text, ".erl", fun weft_orbit_own:read/1).

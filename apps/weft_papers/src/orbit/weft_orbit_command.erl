@@ -57,7 +57,8 @@ numbers(Text) ->
     end.
 
 wanted() ->
-    "different numbers from 1 to 5 with commas, as 1,2,4, or a file with a module of Erlang".
+    "different numbers from 1 to 5 with commas, as 1,2,4, or a file with a module of Erlang, which "
+    "ends in .erl".
 
 own(File, false) -> throw([wanted(), "; there is no file ", File]);
 own(File, true) ->

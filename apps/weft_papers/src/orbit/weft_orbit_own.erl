@@ -9,10 +9,19 @@
 
 -type own() :: #{generators := weft_orbit_generators:set(), modules := [{module(), binary()}]}.
 
+%% For one vertex; the program needs them for each.
+-define(TRY_MS, 5000).
+
 %% @doc Compiles and loads the module here, and tries its generators on the first vertex. Nodes that
 %% use them need its code, which is in the answer. The error is a text.
 -spec read(file:filename()) -> {ok, own()} | {error, string()}.
 read(File) ->
+    case filename:extension(File) of
+        ".erl" -> compiled(File);
+        _ -> text("~ts: the name of a file with a module of Erlang ends in .erl", [File])
+    end.
+
+compiled(File) ->
     case compile:file(File, [binary, return_errors]) of
         {ok, Module, Code} ->
             loaded(File, Module, Code);
@@ -44,13 +53,32 @@ tried(File, Module, Names, Code) ->
         [Text | _] -> {error, Text}
     end.
 
+%% In a process that can be ended: one that never returns would hold up the command.
 tried(File, Module, Name) ->
-    try Module:Name(0) of
-        Number when is_integer(Number) -> ok;
-        Other -> text("~ts: ~ts(0) is ~0tP: a generator returns whole numbers",
-                      [File, Name, Other, 10])
-    catch
-        Class:Reason -> text("~ts: ~ts(0) ends with ~ts ~0tP", [File, Name, Class, Reason, 10])
+    Self = self(),
+    {Pid, Monitor} = spawn_monitor(fun() -> Self ! {self(), first(Module, Name)} end),
+    Outcome = receive
+                  {Pid, Told} -> Told;
+                  {'DOWN', Monitor, process, Pid, Why} -> {exit, Why}
+              after ?TRY_MS -> timeout
+              end,
+    true = demonitor(Monitor, [flush]),
+    true = exit(Pid, kill),
+    case Outcome of
+        {returned, Number} when is_integer(Number) ->
+            ok;
+        {returned, Other} ->
+            text("~ts: ~ts(0) is ~0tP: a generator returns whole numbers",
+                 [File, Name, Other, 10]);
+        {Class, Reason} ->
+            text("~ts: ~ts(0) ends with ~ts ~0tP", [File, Name, Class, Reason, 10]);
+        timeout ->
+            text("~ts: ~ts(0) does not return within ~b s", [File, Name, ?TRY_MS div 1000])
+    end.
+
+first(Module, Name) ->
+    try {returned, Module:Name(0)}
+    catch Class:Reason -> {Class, Reason}
     end.
 
 text(Format, Arguments) -> {error, lists:flatten(io_lib:format(Format, Arguments))}.
