@@ -35,17 +35,24 @@ total(Name, Key, Help) ->
 %% --- the node and its cluster -------------------------------------------------------------------
 
 cluster() ->
-    [(family(weft_build_info, gauge, [version, topology, otp_release],
+    [(family(weft_build_info, gauge, [cluster, version, topology, otp_release],
              "Always 1; the labels say what runs.", fun build/1))#{from := snapshot},
-     gauge(weft_members, "Nodes that are known to belong to the cluster.",
-           fun(#{members := Members}) -> length(Members) end),
+     (family(weft_members, gauge, [cluster], "Nodes that are known to belong to the cluster.",
+             fun members/1))#{from := snapshot},
      gauge(weft_unreachable_members,
            "Members to which this node has no path now: no link, no route and no session. "
            "Without a topology it is not reported.", fun unreachable/1)].
 
-build(#{status := #{topology := Topology}, build := #{version := Version, otp_release := Otp}}) ->
-    [{[unicode:characters_to_binary(Version), topology(Topology), list_to_binary(Otp)], 1}];
+build(#{status := #{topology := Topology},
+        build := #{cluster := Cluster, version := Version, otp_release := Otp}}) ->
+    [{[Cluster, unicode:characters_to_binary(Version), topology(Topology), list_to_binary(Otp)],
+      1}];
 build(#{}) ->
+    [].
+
+members(#{status := #{members := Members}, build := #{cluster := Cluster}}) ->
+    [{[Cluster], length(Members)}];
+members(#{}) ->
     [].
 
 topology(undefined) -> none;

@@ -26,7 +26,8 @@
 %% `weft_ops_config'. status, peers and stores are missing if they have failed.
 -type snapshot() :: #{status => map(), peers => [weft_ops_peers:peer()],
                       stores => weft_ops_stores:stores(),
-                      build := #{version := string(), otp_release := string()},
+                      build := #{cluster := binary(), version := string(),
+                                 otp_release := string()},
                       webhook => #{atom() => non_neg_integer()}, seconds := float(),
                       dist_peers_max := non_neg_integer(),
                       errors := #{source() => non_neg_integer()}}.
@@ -178,4 +179,5 @@ build() ->
                   {ok, Vsn} -> Vsn;
                   undefined -> "unknown"
               end,
-    #{version => Version, otp_release => erlang:system_info(otp_release)}.
+    #{cluster => unicode:characters_to_binary(weft_config:get(cluster_name)), version => Version,
+      otp_release => erlang:system_info(otp_release)}.

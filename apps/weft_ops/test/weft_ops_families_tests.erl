@@ -19,9 +19,9 @@ each_family_of_a_node_has_its_value_test_() ->
         ++ [?_assertEqual([], maps:keys(Values) -- [Name || {Name, _} <- All])].
 
 expected() ->
-    [{weft_build_info, [{[{version, <<"1.2">>}, {topology, <<"groups">>},
+    [{weft_build_info, [{[{cluster, <<"shop">>}, {version, <<"1.2">>}, {topology, <<"groups">>},
                           {otp_release, <<"25">>}], 1}]},
-     {weft_members, plain(6)}, {weft_unreachable_members, plain(1)},
+     {weft_members, by(cluster, [{shop, 6}])}, {weft_unreachable_members, plain(1)},
      {weft_links, by(state, [{dialling, 0}, {down, 1}, {unknown, 0}, {up, 1}])},
      {weft_link_round_trip_seconds_max, plain(0.0015)},
      {weft_link_round_trip_seconds_mean, plain(0.0015)},
@@ -122,7 +122,7 @@ without_a_topology_no_member_is_unreachable_test() ->
     Status = (weft_ops_test_status:small())#{topology := undefined},
     Values = reported(weft_ops_families:all(), Status),
     ?assertNot(is_map_key(weft_unreachable_members, Values)),
-    ?assertMatch(#{weft_build_info := [{[_, {topology, <<"none">>}, _], 1}]}, Values).
+    ?assertMatch(#{weft_build_info := [{[_, _, {topology, <<"none">>}, _], 1}]}, Values).
 
 an_earlier_version_has_no_counters_and_no_queues_test() ->
     #{sessions := Sessions} = Status = weft_ops_test_status:small(),

@@ -7,7 +7,8 @@
 %% @doc What is gathered for a scrape, with that status.
 -spec snapshot(map()) -> weft_ops_snapshot:snapshot().
 snapshot(Status) ->
-    #{status => Status, peers => [peer(b@h)], build => #{version => "1.2", otp_release => "25"},
+    #{status => Status, peers => [peer(b@h)],
+      build => #{cluster => <<"shop">>, version => "1.2", otp_release => "25"},
       webhook => #{sent => 20, failed => 21, dropped => 22, queued => 23}, seconds => 0.25,
       dist_peers_max => 64, stores => stores(),
       errors => #{status => 1, peers => 2, families => 3}}.
