@@ -74,14 +74,14 @@ utilisation(Before, Now) ->
     [(Active - ActiveBefore) / max(1, Total - TotalBefore)
      || {{Id, ActiveBefore, TotalBefore}, {Id, Active, Total}} <- lists:zip(Before, Now)].
 
-%% @doc Members to which nothing leads now, as far as is known: of one whose process did not answer
-%% in time it is not.
+%% @doc Members, also those that have failed, to which nothing leads now, as far as is known: of one
+%% whose process did not answer in time it is not.
 -spec unreachable(weft_status:status() | map()) -> [node()].
 unreachable(#{node := Self, members := Members, links := Links, sessions := Sessions,
               routes := Routes} = Status) ->
     Reached = [Node || #{node := Node, state := up} <- Links ++ Sessions] ++ maps:keys(Routes)
         ++ [Node || #{node := Node} <- maps:get(unanswered, Status, [])],
-    (Members -- [Self]) -- Reached.
+    (lists:usort(Members ++ maps:get(failed, Status, [])) -- [Self]) -- Reached.
 
 %% --- processes --------------------------------------------------------------------------------
 

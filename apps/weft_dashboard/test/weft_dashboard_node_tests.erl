@@ -15,3 +15,7 @@ of_whom_a_process_does_not_answer_nothing_is_said_test() ->
     ?assertEqual([], weft_dashboard_node:unreachable(
                        (?STATUS)#{unanswered => [#{what => session, node => e@h, pid => self()},
                                                  #{what => names}]})).
+
+%% It is no member any more.
+who_has_failed_is_unreachable_test() ->
+    ?assertEqual([e@h, f@h], weft_dashboard_node:unreachable((?STATUS)#{failed => [f@h]})).

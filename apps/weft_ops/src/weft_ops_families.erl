@@ -40,8 +40,8 @@ cluster() ->
      (family(weft_members, gauge, [cluster], "Nodes that are known to belong to the cluster.",
              fun members/1))#{from := snapshot},
      gauge(weft_unreachable_members,
-           "Members to which this node has no path now: no link, no route and no session. "
-           "Without a topology it is not reported.", fun unreachable/1)].
+           "Members, also those that have failed, to which this node has no path now: no link, no "
+           "route and no session. Without a topology it is not reported.", fun unreachable/1)].
 
 build(#{status := #{topology := Topology},
         build := #{cluster := Cluster, version := Version, otp_release := Otp}}) ->
@@ -67,8 +67,8 @@ unreachable(#{node := Self, members := Members, routes := Routes, links := Links
     Reached = maps:from_list([{Node, up} || Rows <- [Links, Sessions],
                                             #{node := Node, state := up} <- Rows]
                                  ++ [{Node, unknown} || Node <- Unknown]),
-    length([Node || Node <- Members, Node =/= Self, not is_map_key(Node, Reached),
-                    not is_map_key(Node, Routes)]).
+    length([Node || Node <- lists:usort(Members ++ maps:get(failed, Status, [])), Node =/= Self,
+                    not is_map_key(Node, Reached), not is_map_key(Node, Routes)]).
 
 %% --- links --------------------------------------------------------------------------------------
 

@@ -124,6 +124,13 @@ without_a_topology_no_member_is_unreachable_test() ->
     ?assertNot(is_map_key(weft_unreachable_members, Values)),
     ?assertMatch(#{weft_build_info := [{[_, _, {topology, <<"none">>}, _], 1}]}, Values).
 
+%% As SWIM finds them. One of them is back, and has a route.
+members_that_have_failed_are_unreachable_test() ->
+    Status = (weft_ops_test_status:small())#{members := [a@h, b@h], failed => [e@h, f@h, g@h]},
+    Values = reported(weft_ops_families:all(), Status),
+    ?assertEqual({by(cluster, [{shop, 2}]), plain(2)},
+                 {maps:get(weft_members, Values), maps:get(weft_unreachable_members, Values)}).
+
 an_earlier_version_has_no_counters_and_no_queues_test() ->
     #{sessions := Sessions} = Status = weft_ops_test_status:small(),
     Values = reported(weft_ops_families:all(),

@@ -80,6 +80,11 @@ a_member_without_link_route_and_session_is_unreachable_test() ->
                  sample(Status, Status#{members := ['a@h', b, c, d, e, f],
                                         routes := #{d => #{}}})).
 
+%% As SWIM finds them: such a node is no member any more, but may be back.
+a_failed_node_without_a_path_is_unreachable_test() ->
+    Status = (status([], [link(b, up, 1, [])]))#{members := ['a@h', b]},
+    ?assertMatch(#{unreachable := [c]}, sample(Status, Status#{failed => [b, c]})).
+
 %% Other versions and other programs may send anything.
 what_is_made_here_is_a_sample_and_nothing_else_test_() ->
     Pid = list_to_pid("<0.1000.0>"),

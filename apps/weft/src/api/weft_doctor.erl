@@ -25,8 +25,8 @@
 -define(CLOCK_SAMPLES, 3).
 -define(COLUMNS, 90).
 
-%% @doc Examines all members of the cluster, or all connected nodes if there is no topology, and
-%% prints what it has found.
+%% @doc Examines all members of the cluster, those that have failed among them, or all connected
+%% nodes if there is no topology, and prints what it has found.
 -spec examine() -> ok.
 examine() ->
     io:put_chars(text(report())).
@@ -34,7 +34,7 @@ examine() ->
 %% @doc The same as data.
 -spec report() -> report().
 report() ->
-    report(lists:usort([node() | weft_overlay:members() ++ nodes()])).
+    report(lists:usort([node() | weft_overlay:members() ++ weft_overlay:failed() ++ nodes()])).
 
 %% @doc The report about these nodes, as the calling node reaches them.
 -spec report([node()]) -> report().

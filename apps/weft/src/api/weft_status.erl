@@ -46,7 +46,7 @@
                     links := [link()], sessions := [session()],
                     routes := #{node() => #{next_hop := node(), hops := pos_integer(),
                                             cost_us := pos_integer()}},
-                    members := [node()], connected := [node()],
+                    members := [node()], failed := [node()], connected := [node()],
                     channels := #{atom() => map()}, broadcast := #{atom() => term()},
                     partition := weft_partition:status() | undefined,
                     groups := #{weft_group:name() => [node()]}, own_groups := [weft_group:name()],
@@ -79,7 +79,8 @@ status(TimeoutMs) ->
       cuts => weft_fault:cuts(), links => [link_of(Info, Peers) || {{link, _}, Info} <- Answers],
       sessions => [session_of(Info, Peers)
                    || {{session, _}, #{node := Node} = Info} <- Answers, Node =/= undefined],
-      routes => routes(), members => weft_overlay:members(), connected => nodes(connected),
+      routes => routes(), members => weft_overlay:members(), failed => weft_overlay:failed(),
+      connected => nodes(connected),
       channels => maps:get(channels, Said, #{}), broadcast => maps:get(broadcast, Said, #{}),
       partition => maps:get(partition, Said, undefined),
       groups => weft_group:groups(), own_groups => lists:sort(maps:keys(weft_group:own())),

@@ -130,12 +130,13 @@ lane(#{class := Class, index := Index}) -> {Class, Index}.
 %% A lane that was closed meanwhile has no statistics.
 sent(#{stat := Stat}) -> maps:get(send_oct, Stat, 0).
 
-%% Members to which nothing leads now, as far as is known.
+%% Members to which nothing leads now, as far as is known. One that a failure detector has found
+%% dead is no member any more, and is missed all the same until it is known to have left.
 unreachable(#{node := Self, members := Members, links := Links, sessions := Sessions,
               routes := Routes} = Status) ->
     Reached = [Node || #{node := Node, state := up} <- Links ++ Sessions] ++ maps:keys(Routes)
         ++ [Node || #{node := Node} <- maps:get(unanswered, Status, [])],
-    (Members -- [Self]) -- Reached.
+    (lists:usort(Members ++ maps:get(failed, Status, [])) -- [Self]) -- Reached.
 
 %% --- of another node ----------------------------------------------------------------------------
 
