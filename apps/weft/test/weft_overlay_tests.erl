@@ -13,7 +13,24 @@ without_an_overlay_there_is_nobody_and_no_error_test() ->
     ?assertEqual([], weft_overlay:neighbours()),
     ?assertEqual([], weft_overlay:routes()),
     ?assertEqual({error, no_route}, weft_overlay:route(?B)),
-    ?assertNot(weft_overlay:is_settling(?B, 1000)).
+    ?assertNot(weft_overlay:is_settling(?B, 1000)),
+    ?assertNot(weft_overlay:is_foreign(?B)).
+
+%% One that has failed may be back. In a topology that lists nobody it may just have no route.
+who_is_foreign_test_() ->
+    Rows = [{{member, ?B}, 1}, {{failed, ?C}, 1}],
+    [{Text, fun() -> ?assertEqual(Expected, is_foreign(Node, Listed)) end}
+     || {Text, Node, Listed, Expected} <-
+            [{"a member", ?B, [{lists_members, true} | Rows], false},
+             {"failed", ?C, [{lists_members, true} | Rows], false},
+             {"neither", 'd@host', [{lists_members, true} | Rows], true},
+             {"no list", 'd@host', [{lists_members, false} | Rows], false},
+             {"no member yet", 'd@host', [{lists_members, true}], false}]].
+
+is_foreign(Node, Rows) ->
+    ok = weft_view:new(),
+    [ok = weft_view:put(?MODULE, Key, Value) || {Key, Value} <- Rows],
+    try weft_overlay:is_foreign(Node) after ets:delete(weft_view) end.
 
 %% A process that registers a name just then is not ended by that.
 what_asks_for_all_members_outlives_an_overlay_that_starts_again_test() ->

@@ -358,6 +358,8 @@ begun() ->
                                       {weft_ops, sample_ms, ?SAMPLE_MS},
                                       {weft_dashboard, port, 0},
                                       {weft_dashboard, period_ms, 200}]],
+    %% Each is its own agent, and reports to no other node: that would be counted.
+    ok = weft_group:configure(maps:from_list([{{own, Node}, [Node]} || Node <- nodes_of()])),
     {ok, _} = application:ensure_all_started(weft_ops),
     true = register(hears, spawn(?MODULE, hear, [])),
     maps:merge(#{metrics => weft_ops_http:port()}, dashboard(node())).

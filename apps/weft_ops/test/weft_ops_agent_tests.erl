@@ -26,7 +26,9 @@ agent_test_() ->
                          {"given", fun alarms_of_a_former_agent_go_on/0},
                          {"too early", fun what_is_given_waits_for_the_first_sample/0},
                          {"nonsense", fun what_is_no_handover_ends_nothing/0},
-                         {"a pause", fun an_agent_that_stood_still_misses_nobody_for_that/0}]].
+                         {"a pause", fun an_agent_that_stood_still_misses_nobody_for_that/0},
+                         {"free", fun a_free_node_is_missed_by_its_witness/0},
+                         {"left", fun a_free_node_that_has_left_is_not_missed/0}]].
 
 with_agent(Test) ->
     ok = weft_view:new(),
@@ -128,6 +130,33 @@ an_agent_that_stood_still_misses_nobody_for_that() ->
     until(fun() -> erlang:monotonic_time(millisecond) - SinceMs > 600 end),
     [report(sample(Node)) || Node <- [node(), ?OTHER]],
     ok = sys:resume(weft_ops_agent),
+    ?assertEqual([], alarms()).
+
+%% Whoever asks this node is told that it is silent, and nothing else of it.
+a_free_node_is_missed_by_its_witness() ->
+    ok = weft_view:put(?MODULE, ?DUTY, []),
+    Reports = fun() -> ok = weft_ops_agent:report(node(), {node, ?OTHER}, sample(?OTHER)) end,
+    Reports(),
+    ?assertEqual({[], []}, {alarms(), listed()}),
+    until(fun() -> alarms() =:= [{silent, ?OTHER, ?OTHER}] end),
+    ?assertEqual([?OTHER], listed()),
+    until(fun() ->
+              Reports(),
+              {alarms(), listed()} =:= {[], []}
+          end),
+    {ok, Events} = weft_ops_agent:events(node(), 0, 5000),
+    ?assertEqual([silent, alarm_raised, back, alarm_cleared],
+                 [Kind || #{kind := Kind} <- Events]).
+
+a_free_node_that_has_left_is_not_missed() ->
+    ok = weft_view:put(?MODULE, ?DUTY, []),
+    [ok = weft_view:put(?MODULE, Key, Value)
+     || {Key, Value} <- [{lists_members, true}, {{member, node()}, 1}]],
+    ok = weft_ops_agent:report(node(), {node, ?OTHER}, sample(?OTHER)),
+    until(fun() ->
+              {ok, Events} = weft_ops_agent:events(node(), 0, 5000),
+              [left] =:= [Kind || #{kind := Kind} <- Events]
+          end),
     ?assertEqual([], alarms()).
 
 %% Whatever the clock of who asks says.

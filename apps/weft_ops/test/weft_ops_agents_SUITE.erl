@@ -18,7 +18,8 @@
          samples_go_on_beside_a_connection_without_a_path/1, a_killed_node_is_an_alarm/1,
          traffic_between_groups_is_told/1, a_busy_node_is_told/1,
          what_happened_is_recorded/1, killed_processes_come_back/1,
-         without_a_topology_each_is_its_own/1, faults_of_two_nodes_are_told/1]).
+         without_a_topology_each_is_its_own/1, a_free_node_is_missed/1,
+         faults_of_two_nodes_are_told/1]).
 %% On the nodes.
 -export([flood/1, trickle/1, flap/1, pile/2, is_choked/1, crowd/1, spin/0, listed/2]).
 
@@ -42,7 +43,7 @@ all() ->
      a_paused_agent_hides_nobody, nor_does_the_next_one_that_is_paused_too,
      a_killed_node_is_an_alarm, traffic_between_groups_is_told, a_busy_node_is_told,
      what_happened_is_recorded, killed_processes_come_back,
-     agents_follow_the_groups, without_a_topology_each_is_its_own,
+     agents_follow_the_groups, without_a_topology_each_is_its_own, a_free_node_is_missed,
      faults_of_two_nodes_are_told, samples_go_on_beside_a_connection_without_a_path].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -50,6 +51,7 @@ init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 init_per_testcase(Case, Config) when Case =:= without_a_topology_each_is_its_own;
+                                     Case =:= a_free_node_is_missed;
                                      Case =:= faults_of_two_nodes_are_told;
                                      Case =:= samples_go_on_beside_a_connection_without_a_path ->
     Config;
@@ -321,6 +323,36 @@ without_a_topology_each_is_its_own(Config) ->
     until(fun() -> call(A, net_kernel, connect_node, [node_name(b)]) end),
     [until(fun() -> reported(Node) =:= [a, b] end) || Node <- [A, B]],
     ?assertEqual([{{node, node_name(a)}, a}, {{node, node_name(b)}, b}], agents(A)).
+
+%% Each is its own agent in a mesh. The next one misses it, whether it is dead or only weft_ops is
+%% stopped there.
+a_free_node_is_missed(Config) ->
+    Names = [f1, f2, f3],
+    Start = fun(Name) ->
+                Mesh = {full_mesh, #{seeds => [node_name(f1)]}},
+                start(Name, [{topology, Mesh}], ?PARTIAL, Config)
+            end,
+    [F1, F2, F3] = [Start(Name) || Name <- Names],
+    Free = {node, node_name(f2)},
+    until(fun() -> {reported(F1), listed(F3, Free)} =:= {Names, [node_name(f2)]} end),
+    ok = weft_test_nodes:kill(F2),
+    until(fun() ->
+              #{nodes := Nodes, agents := Agents} = call(F1, weft_ops, picture, []),
+              {silent, none} =:= {maps:get(node_name(f2), Nodes, gone), maps:get(Free, Agents)}
+          end),
+    until(fun() -> happened(F1, silent, f2) end),
+    Again = Start(f2),
+    until(fun() -> {reported(F1), listed(F3, Free)} =:= {Names, [node_name(f2)]} end),
+    Silent = {silent, node_name(f2), node_name(f2)},
+    until(fun() -> not lists:keymember(Silent, 1, alarms(F1)) end),
+    ok = call(Again, application, stop, [weft_ops]),
+    until(fun() -> lists:keymember(Silent, 1, alarms(F1)) end),
+    {ok, _} = call(Again, application, ensure_all_started, [weft_ops]),
+    until(fun() -> not lists:keymember(Silent, 1, alarms(F1)) end),
+    %% It leaves on purpose.
+    ok = call(Again, weft, leave, []),
+    until(fun() -> happened(F1, left, f2) end),
+    ?assertNot(lists:keymember(Silent, 1, alarms(F1))).
 
 %% They have no group in common, and a link all the same. Small messages stay on one of its lanes.
 faults_of_two_nodes_are_told(Config) ->

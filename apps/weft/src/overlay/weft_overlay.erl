@@ -6,9 +6,9 @@
 %% were no other node.
 -module(weft_overlay).
 
--export([members/0, failed/0, neighbours/0, routes/0, route/1, is_settling/2, has_died/2,
-         is_partial/0, has_asked/0, topology/0,
-         leave/0, seed/1, release/1, forget/1, boot_checks/3]).
+-export([members/0, failed/0, is_foreign/1, neighbours/0, routes/0, route/1, is_settling/2,
+         has_died/2, is_partial/0, has_asked/0, topology/0, leave/0, seed/1, release/1, forget/1,
+         boot_checks/3]).
 
 %% The time that a topology may take to tell the others that this node leaves.
 -define(LEAVE_TIMEOUT_MS, 10000).
@@ -28,6 +28,14 @@ members() ->
 -spec failed() -> [node()].
 failed() ->
     [Node || {Node, _} <- weft_view:all(failed)].
+
+%% @doc Is it known that a node is no member, and none that has failed? Nobody knows that without an
+%% overlay, and where no node has a list of all members.
+-spec is_foreign(node()) -> boolean().
+is_foreign(Node) ->
+    Members = members(),
+    weft_view:lookup(lists_members) =:= true andalso Members =/= []
+        andalso not lists:member(Node, Members ++ failed()).
 
 %% @doc The nodes with a link to this one, and the cost of the link (microseconds; 1000 if never
 %% measured).

@@ -9,6 +9,9 @@
 %% that is this node itself, the other one is the agent, and nobody is missed here. What is no
 %% sample of this version is logged and dropped.
 %%
+%% Of a free node for which this one is the witness only that it is silent is told here: its own
+%% agent tells the rest. When it has left the cluster it is not missed.
+%%
 %% Alarms go to the log, to a webhook if there is one, and to whoever asks (`weft_ops:alarms/0').
 %% The other agent gets those that nobody reports here any more (`weft_ops_handover'): they are not
 %% over. So does that of a group which this node has left; as long as no other member is there, this
@@ -95,8 +98,10 @@ init(#{sample_ms := PeriodMs, thresholds := Thresholds} = Config) ->
 %% @private
 -spec handle_call(term(), gen_server:from(), #agent{}) -> {reply, term(), #agent{}}.
 handle_call({ask, Duty}, _From, #agent{heard = Heard, alarms = Alarms} = Agent) ->
+    NowMs = now_ms(),
     Nodes = maps:map(fun(_, What) -> without_skew(What) end,
-                     state(maps:get(Duty, Heard, #{}), now_ms(), Agent)),
+                     maps:merge(silent_free(NowMs, Agent),
+                                state(maps:get(Duty, Heard, #{}), NowMs, Agent))),
     {reply, {ok, #{nodes => Nodes,
                    alarms => [dated(Alarm) || Alarm <- weft_ops_alarms_core:list(Alarms)]}}, Agent};
 handle_call({events_of, LastMs}, From, Agent) when is_integer(LastMs) ->
@@ -306,13 +311,24 @@ forgotten(NowMs, Groups, #agent{heard = Heard, period_ms = PeriodMs} = Agent) ->
                         maps:filter(fun(Node, #heard{at_ms = AtMs} = One) ->
                                             NowMs - AtMs < kept_ms(IsElsewhere, One, PeriodMs)
                                                 andalso reports(Node, Duty, Groups)
+                                                andalso not has_left(Node, Duty)
                                     end, Nodes)
                     end, Heard),
     Gone = nodes_of(Heard) -- nodes_of(Left),
     noted([weft_ops_events:left(Node, system_ms()) || Node <- Gone, is_gone(Node)],
           Agent#agent{heard = maps:filter(fun(_, Nodes) -> map_size(Nodes) > 0 end, Left)}).
 
-%% An agent reports to itself. Where it does not, another one is the agent, if there is one.
+%% Groups say themselves who has left them.
+has_left(Node, {node, _}) -> weft_overlay:is_foreign(Node);
+has_left(_Node, {group, _}) -> false.
+
+%% An agent reports to itself. Where it does not, another one is the agent, if there is one. A free
+%% node that is connected may have another witness by now, and one that is not may have none.
+is_elsewhere({node, Node}, _Nodes, Groups) when Node =/= node() ->
+    There = weft_ops_agents:there(weft_overlay:members(), nodes(connected)),
+    lists:member(Node, There)
+        andalso lists:sublist(weft_ops_agents:witnesses(Node, [node() | There], Groups), 1)
+                    =/= [node()];
 is_elsewhere(Duty, Nodes, Groups) ->
     not is_map_key(node(), Nodes)
         andalso (reports(node(), Duty, Groups) orelse next(Duty, Groups, []) =/= []).
@@ -350,7 +366,18 @@ longer_ms(#heard{period_ms = Ms}, PeriodMs) ->
 
 %% Of all duties.
 known(NowMs, #agent{heard = Heard} = Agent) ->
-    state(maps:fold(fun(_, One, All) -> maps:merge(All, One) end, #{}, Heard), NowMs, Agent).
+    Free = [Node || {Node, _} <- free(Heard)],
+    maps:filter(fun(Node, What) -> What =:= silent orelse not lists:member(Node, Free) end,
+                state(maps:fold(fun(_, One, All) -> maps:merge(All, One) end, #{}, Heard), NowMs,
+                      Agent)).
+
+%% Free nodes for which this one is the witness, and those of them that are missed.
+free(Heard) ->
+    [{Node, Nodes} || {{node, Node}, Nodes} <- maps:to_list(Heard), Node =/= node()].
+
+silent_free(NowMs, #agent{heard = Heard} = Agent) ->
+    maps:from_list([{Silent, silent} || {_, Nodes} <- free(Heard),
+                                        Silent <- silent(Nodes, NowMs, Agent)]).
 
 %% --- alarms -----------------------------------------------------------------------------------
 

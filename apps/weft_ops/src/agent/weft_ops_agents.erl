@@ -6,11 +6,16 @@
 %% The agent of a group is the first of its members, in term order, on which weft_ops runs. So
 %% all members choose the same one without asking each other, and when a group changes, or a node
 %% ends, the next choice is another one. A node in several groups reports to the agent of each. A
-%% node in no group is its own agent.
+%% node in no group is its own agent. As that one can not say that it has ended, it has a witness,
+%% to which it reports as well: another free node, the next one in term order. So each node has one
+%% more to watch, however many there are.
 -module(weft_ops_agents).
 
--export([of_node/2, all/2]).
+-export([of_node/2, all/2, witnesses/3, there/2]).
 -export_type([duty/0]).
+
+%% More than so many in a row without weft_ops are not tried.
+-define(WITNESSES_MAX, 3).
 
 %% What an agent is for.
 -type duty() :: {group, weft_group:name()} | {node, node()}.
@@ -29,3 +34,22 @@ of_node(Node, Groups) ->
 -spec all([node()], #{weft_group:name() => [node()]}) -> #{duty() => [node(), ...]}.
 all(Members, Groups) ->
     lists:foldl(fun(Node, Duties) -> maps:merge(Duties, of_node(Node, Groups)) end, #{}, Members).
+
+%% @doc Which of these nodes may be the witness of Node, the best one first: those that are free, as
+%% Node is.
+-spec witnesses(node(), [node()], #{weft_group:name() => [node()]}) -> [node()].
+witnesses(Node, Nodes, Groups) ->
+    Grouped = lists:append(maps:values(Groups)),
+    case lists:member(Node, Grouped) of
+        true ->
+            [];
+        false ->
+            {Before, Behind} = lists:partition(fun(Other) -> Other < Node end,
+                                               lists:usort(Nodes) -- [Node | Grouped]),
+            lists:sublist(Behind ++ Before, ?WITNESSES_MAX)
+    end.
+
+%% @doc The members that are connected; all that are if there is no topology, and so no member.
+-spec there(Members :: [node()], Connected :: [node()]) -> [node()].
+there([], Connected) -> Connected;
+there(Members, Connected) -> Connected -- (Connected -- Members).

@@ -6,7 +6,8 @@
 %% takes its place at once. After a while the former one is probed, by a monitor, and gets its place
 %% back if it has been there for a whole period. So all members of a group come back to the same
 %% agent. The one that had its place, or is the agent of a group that this node has left, is told
-%% with a last sample who has it now.
+%% with a last sample who has it now. The witness of a free node is chosen in the same way, among
+%% those that may be it, and is told little more than that this node is there.
 %%
 %% A connection that is busy, or has no path now, holds up whoever sends over it. So each sample is
 %% sent by a process of its own. As long as one waits, later ones for the same agent are left out,
@@ -27,6 +28,9 @@
 %% So much is told with a sample, and the rest is left out.
 -define(TOLD_MAX, 20).
 
+%% What a node that is reported to is for.
+-type role() :: weft_ops_agents:duty() | witness.
+
 -record(sampler, {period_ms :: pos_integer(),
                   due_ms :: integer(),
                   before = none :: none | weft_ops_sample:before(),
@@ -36,15 +40,15 @@
                   waits_us = none :: none | integer(),
                   wake_up_us = 0 :: non_neg_integer(),
                   told = [] :: [weft_ops_sample:told()],
-                  agents = #{} :: #{weft_ops_agents:duty() => {node(), reference()}},
-                  candidates = #{} :: #{weft_ops_agents:duty() => [node(), ...]},
+                  agents = #{} :: #{role() => {node(), reference()}},
+                  candidates = #{} :: #{role() => [node(), ...]},
                   %% Until when a node is not considered.
                   absent = #{} :: #{node() => integer()},
                   probes = #{} :: #{reference() => {node(), SinceMs :: integer()}},
                   %% Who has sent the last sample, and may still wait for that.
-                  senders = #{} :: #{{weft_ops_agents:duty(), node()} => pid()},
+                  senders = #{} :: #{{role(), node()} => pid()},
                   %% Of samples that were left out.
-                  untold = #{} :: #{weft_ops_agents:duty() => [weft_ops_sample:told()]}}).
+                  untold = #{} :: #{role() => [weft_ops_sample:told()]}}).
 
 -spec start_link(weft_ops_config:config()) -> {ok, pid()} | {error, term()}.
 start_link(#{sample_ms := PeriodMs}) ->
@@ -169,6 +173,10 @@ sent(Duty, Agent, #{told := Said} = Sample, #sampler{senders = Senders, untold =
         false -> {{Duty, Agent}, sender(Agent, Duty, Sample#{told := Told}), []}
     end.
 
+%% To a witness it matters only that the sample comes.
+sender(Agent, witness, Sample) ->
+    sender(Agent, {node, node()}, Sample#{peers := [], links := [], unreachable := [], cuts := [],
+                                          told := []});
 sender(Agent, Duty, Sample) ->
     spawn_opt(weft_ops_agent, report, [Agent, Duty, Sample], [{priority, high}]).
 
@@ -197,8 +205,14 @@ machine(WakeUpUs) ->
 
 %% --- agents -----------------------------------------------------------------------------------
 
-with_duties(#{groups := Groups}, Sampler) ->
-    chosen(probed(Sampler#sampler{candidates = weft_ops_agents:of_node(node(), Groups)})).
+with_duties(#{groups := Groups, members := Members}, Sampler) ->
+    Agents = weft_ops_agents:of_node(node(), Groups),
+    There = weft_ops_agents:there(Members, nodes(connected)),
+    Candidates = case weft_ops_agents:witnesses(node(), There, Groups) of
+                     [] -> Agents;
+                     Witnesses -> Agents#{witness => Witnesses}
+                 end,
+    chosen(probed(Sampler#sampler{candidates = Candidates})).
 
 %% Who has been there for a whole period is a candidate again; who was not for a while is probed.
 probed(#sampler{probes = Probes, absent = Absent, period_ms = PeriodMs} = Sampler) ->
@@ -222,18 +236,21 @@ is_candidate(Node, #sampler{candidates = Candidates}) ->
 absent(Node, #sampler{absent = Absent} = Sampler) ->
     Sampler#sampler{absent = Absent#{Node => now_ms() + ?RETRY_MS}}.
 
-%% For each duty the first candidate that is there. This node always is. Who is not connected is
-%% not, because to monitor such a node may take as long as to find out that it does not answer.
+%% For each role the first candidate that is there. For a duty this node always is; a witness may be
+%% wanting.
+%% Who is not connected is not there, because to monitor such a node may take as long as to find out
+%% that it does not answer.
 chosen(#sampler{agents = Before, candidates = Candidates, absent = Absent} = Sampler) ->
     There = [node() | nodes(connected)] -- maps:keys(Absent),
-    Agents = maps:map(fun(Duty, Nodes) ->
-                          [Node | _] = [Node || Node <- Nodes, lists:member(Node, There)],
-                          agent(Node, maps:get(Duty, Before, none))
-                      end, Candidates),
+    Agents = maps:from_list([{Role, agent(Node, maps:get(Role, Before, none))}
+                             || {Role, Nodes} <- maps:to_list(Candidates),
+                                Node <- first(Nodes, There)]),
     Kept = [Ref || {_, Ref} <- maps:values(Agents)],
     _ = [demonitor(Ref, [flush]) || {_, Ref} <- maps:values(Before), not lists:member(Ref, Kept)],
     ok = parted(Before, Agents, Sampler),
     Sampler#sampler{agents = Agents}.
+
+first(Nodes, There) -> lists:sublist([Node || Node <- Nodes, lists:member(Node, There)], 1).
 
 parted(Before, Agents, #sampler{last = #{} = Sample}) ->
     Now = [Agent || {Agent, _} <- maps:values(Agents)],
