@@ -30,10 +30,12 @@ agent_test_() ->
                          {"free", fun a_free_node_is_missed_by_its_witness/0},
                          {"left", fun a_free_node_that_has_left_is_not_missed/0}]].
 
-with_agent(Test) ->
+with_agent(Test) -> with_agent([], Test).
+
+with_agent(Env, Test) ->
     ok = weft_view:new(),
     ok = weft_view:put(?MODULE, ?DUTY, [node(), ?OTHER]),
-    {ok, Config} = weft_ops_config:parse([{sample_ms, 100}, {clear_ms, 0}, {alarms_max, 1}]),
+    {ok, Config} = weft_ops_config:parse([{sample_ms, 100}, {clear_ms, 0}, {alarms_max, 1} | Env]),
     {ok, Agent} = weft_ops_agent:start_link(Config),
     try Test()
     after
@@ -158,6 +160,42 @@ a_free_node_that_has_left_is_not_missed() ->
               [left] =:= [Kind || #{kind := Kind} <- Events]
           end),
     ?assertEqual([], alarms()).
+
+%% Of thirty samples the one that was delayed least says what the clock of its node is.
+a_delay_is_no_skew_test_() ->
+    {timeout, 60, fun() -> with_agent([{grace_ms, #{default => 0}}], fun a_delay_is_no_skew/0) end}.
+
+a_delay_is_no_skew() ->
+    [came_late(Ms, #{}) || Ms <- [0, 5000]],
+    ?assertEqual([], looked()),
+    [came_late(5000, #{}) || _ <- lists:seq(1, 30)],
+    ?assertEqual([{clock_skew, ?OTHER, ?OTHER}], looked()),
+    came_late(0, #{}),
+    ?assertEqual([], looked()),
+    %% A clock that is ahead is seen at once.
+    came_late(-5000, #{}),
+    ?assertEqual([{clock_skew, ?OTHER, ?OTHER}], looked()).
+
+%% What the round trip explains may be a delay.
+a_long_way_is_no_skew_test_() ->
+    {timeout, 60, fun() -> with_agent([{grace_ms, #{default => 0}}], fun a_long_way_is_no_skew/0)
+     end}.
+
+a_long_way_is_no_skew() ->
+    Peer = #{node => node(), via => ?NEXT, state => up, bytes_out => 0, bytes_in => 0,
+             queued_bytes => 0, suspended => 0, resumes => 0, reroutes => 0},
+    Link = #{node => ?NEXT, state => up, ups => 0, rtt_us => 4500000, queued_bytes => 0,
+             lanes => [], last_error => ""},
+    came_late(5000, #{peers => [Peer], links => [Link]}),
+    ?assertEqual([], looked()).
+
+came_late(Ms, Changes) ->
+    #{at_ms := AtMs} = Sample = sample(?OTHER),
+    report((maps:merge(Sample, Changes))#{at_ms := AtMs - Ms}).
+
+looked() ->
+    weft_ops_agent ! {look, erlang:monotonic_time(millisecond)},
+    alarms().
 
 %% Whatever the clock of who asks says.
 the_last_events_are_those_of_so_much_time() ->

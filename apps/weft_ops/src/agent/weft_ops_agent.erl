@@ -28,6 +28,8 @@
 -define(SILENT_PERIODS, 3).
 -define(FORGET_MS, 3600000).
 -define(EVENTS_MAX, 1000).
+%% A minute of samples.
+-define(SKEWS, 30).
 
 %% What is known of the nodes of a duty, and all alarms of this agent: one may be about a node that
 %% has never reported to it.
@@ -36,7 +38,8 @@
 
 -record(heard, {sample :: weft_ops_sample:sample(),
                 at_ms :: integer(),
-                skew_ms :: integer(),
+                %% How far its clock is ahead, the newest first.
+                skews_ms :: [integer(), ...],
                 %% That of a node that stood still is longer in one sample.
                 period_ms :: pos_integer()}).
 -record(agent, {period_ms :: pos_integer(),
@@ -171,7 +174,7 @@ handle_info(Message, Agent) ->
 -spec code_change(term(), tuple(), term()) -> {ok, #agent{}}.
 code_change(_Version, {agent, PeriodMs, Thresholds, Heard, Silent, Events, Alarms}, _Extra) ->
     One = fun(_, {heard, #{period_ms := Ms} = Sample, AtMs, SkewMs}) ->
-                  #heard{sample = Sample, at_ms = AtMs, skew_ms = SkewMs, period_ms = Ms}
+                  #heard{sample = Sample, at_ms = AtMs, skews_ms = [SkewMs], period_ms = Ms}
           end,
     {ok, #agent{period_ms = PeriodMs, thresholds = Thresholds, silent = Silent, events = Events,
                 heard = maps:map(fun(_, Nodes) -> maps:map(One, Nodes) end, Heard),
@@ -185,10 +188,10 @@ look_in(PeriodMs) ->
 
 %% --- who reports ------------------------------------------------------------------------------
 
-heard(Duty, #{node := Node, at_ms := AtMs} = Sample,
+heard(Duty, #{node := Node} = Sample,
       #agent{heard = Heard, silent = Silent} = Agent) ->
     Nodes = maps:get(Duty, Heard, #{}),
-    New = #heard{sample = Sample, at_ms = now_ms(), skew_ms = AtMs - system_ms(),
+    New = #heard{sample = Sample, at_ms = now_ms(), skews_ms = skews_ms(Sample, Nodes),
                  period_ms = usual_ms(Sample, Nodes)},
     Before = case {lists:member(Node, Silent), Nodes} of
                  {true, #{Node := #heard{sample = Last}}} -> {silent, Last};
@@ -206,6 +209,26 @@ usual_ms(#{node := Node, period_ms := Ms, uptime_ms := UptimeMs}, Nodes) ->
           when LastUptimeMs =< UptimeMs -> min(LastMs, Ms);
         #{} -> Ms
     end.
+
+%% The largest one counts: on its way a sample can only be delayed, and then the clock seems to be
+%% behind. The round trip of the link is no skew either.
+skews_ms(#{node := Node} = Sample, Nodes) ->
+    Before = case Nodes of
+                 #{Node := #heard{skews_ms = SkewsMs}} -> SkewsMs;
+                 #{} -> []
+             end,
+    lists:sublist([skew_ms(Sample) | Before], ?SKEWS).
+
+skew_ms(#{at_ms := AtMs} = Sample) ->
+    case AtMs - system_ms() of
+        AheadMs when AheadMs >= 0 -> AheadMs;
+        BehindMs -> min(0, BehindMs + round_trip_ms(Sample))
+    end.
+
+round_trip_ms(#{peers := Peers, links := Links}) ->
+    lists:max([0 | [RttUs div 1000 || #{node := Peer, via := Via} <- Peers, Peer =:= node(),
+                                      #{node := To, rtt_us := RttUs} <- Links, To =:= Via,
+                                      is_integer(RttUs)]]).
 
 %% Has it another agent from now on?
 parted(Duty, #{agent := Other, node := Node}, #agent{heard = Heard} = Agent)
@@ -285,7 +308,7 @@ taken(Periods, #{duty := Duty, silent := Silent} = Given,
 taken(#{duty := Duty, silent := Given} = Handover,
       #agent{heard = Heard, silent = Before, alarms = Alarms} = Agent) ->
     NowMs = now_ms(),
-    New = maps:from_list([{Node, #heard{sample = Sample, at_ms = NowMs - AgeMs, skew_ms = 0,
+    New = maps:from_list([{Node, #heard{sample = Sample, at_ms = NowMs - AgeMs, skews_ms = [0],
                                         period_ms = Ms}}
                           || {#{node := Node, period_ms := Ms} = Sample, AgeMs} <- Given]),
     %% Who reports here is not silent.
@@ -352,10 +375,10 @@ missed(NowMs, #agent{heard = Heard, silent = Before} = Agent) ->
 reports(Node, Duty, Groups) -> is_map_key(Duty, weft_ops_agents:of_node(Node, Groups)).
 
 state(Nodes, NowMs, #agent{period_ms = PeriodMs}) ->
-    maps:map(fun(_, #heard{sample = Sample, at_ms = AtMs, skew_ms = SkewMs} = One) ->
+    maps:map(fun(_, #heard{sample = Sample, at_ms = AtMs, skews_ms = SkewsMs} = One) ->
                      case NowMs - AtMs >= ?SILENT_PERIODS * longer_ms(One, PeriodMs) of
                          true -> silent;
-                         false -> {Sample, SkewMs}
+                         false -> {Sample, lists:max(SkewsMs)}
                      end
              end, Nodes).
 
