@@ -17,7 +17,7 @@
          eval_reports_what_is_wrong/1, path_adds_code/1, trace_follows_the_session/1,
          why_in_plain_words/1, doctor_finds_nothing/1, doctor_finds_a_cut_and_a_dead_node/1,
          doctor_finds_what_differs/1, doctor_finds_few_lanes/1, doctor_on_a_node/1,
-         doctor_by_a_node/1, watch_shows_rates/1, watch_ends/1,
+         doctor_by_a_node/1, watch_shows_rates/1, watch_ends/1, alarms_need_weft_ops/1,
          cut_link_is_gone_around/1, killed_node_comes_back/1,
          foreign_process_is_left_alone/1, shell_needs_a_terminal/1, shell_on_a_terminal/1,
          names_are_checked/1, bad_clusters_are_refused/1, directory_that_can_not_be/1,
@@ -40,7 +40,8 @@ all() ->
      eval_on_one_and_on_all, eval_reports_what_is_wrong, path_adds_code,
      trace_follows_the_session, why_in_plain_words, doctor_finds_nothing,
      doctor_finds_a_cut_and_a_dead_node, doctor_finds_what_differs, doctor_finds_few_lanes,
-     doctor_on_a_node, doctor_by_a_node, watch_shows_rates, watch_ends, cut_link_is_gone_around,
+     doctor_on_a_node, doctor_by_a_node, watch_shows_rates, watch_ends, alarms_need_weft_ops,
+     cut_link_is_gone_around,
      killed_node_comes_back, foreign_process_is_left_alone, shell_needs_a_terminal,
      shell_on_a_terminal, names_are_checked, bad_clusters_are_refused,
      directory_that_can_not_be, second_up_is_refused, why_follows_the_session,
@@ -319,6 +320,13 @@ profile_records_nodes(Config) ->
                  [short(binary_to_list(Node)) || #{<<"node">> := Node} <- OfGroup]),
     {4, Unknown} = run(["profile", "--group", "nobodys"], Config),
     ?assertMatch({match, _}, re:run(Unknown, "no group nobodys in this cluster: it has ")).
+
+%% What they say where it runs is in `weft_cli_truth_SUITE'.
+alarms_need_weft_ops(Config) ->
+    [?assertMatch({1, "weft: weft_ops runs on no node that answers: " ++ _},
+                  run([Command], Config)) || Command <- ["alarms", "events"]],
+    ?assertMatch({2, "weft: --node is one of any cluster" ++ _},
+                 run(["alarms", "--node", "a@h", "--cluster", "no.deploy"], Config)).
 
 %% --- faults -----------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([a_program_is_counted_to_the_byte/1, all_tell_the_same/1,
-         the_dashboard_leaves_nothing_out/1]).
+         the_dashboard_leaves_nothing_out/1, commands_ask_the_agents/1]).
 %% On the nodes.
 -export([begun/0, counted/1, totals/0, hear/0, ask/3, flood/3]).
 
@@ -40,7 +40,9 @@
 
 suite() -> [{timetrap, {minutes, 4}}].
 
-all() -> [a_program_is_counted_to_the_byte, all_tell_the_same, the_dashboard_leaves_nothing_out].
+all() ->
+    [a_program_is_counted_to_the_byte, all_tell_the_same, the_dashboard_leaves_nothing_out,
+     commands_ask_the_agents].
 
 init_per_suite(Config0) ->
     {ok, _} = application:ensure_all_started(inets),
@@ -347,6 +349,28 @@ gaps(BeforeMs, [{AtMs, #{period_ms := PeriodMs}} | Later]) ->
     [{BeforeMs, AtMs} || abs(AtMs - PeriodMs - BeforeMs) > ?SAMPLE_MS div 4] ++ gaps(AtMs, Later);
 gaps(_BeforeMs, []) ->
     [].
+
+%% --- agents -------------------------------------------------------------------------------------
+
+%% They tell the same as people and as programs read it.
+commands_ask_the_agents(Config) ->
+    ok = evaluated(?DASHBOARD, "weft_ops", "tell(deployment, \"version 2\")", Config),
+    until(fun() -> told(Config) =:= [<<"version 2">>] end, ?WAIT_MS),
+    {0, Events} = weft(["events", "--minutes", "5"], Config),
+    ?assertMatch({match, _}, re:run(Events, ["told +", atom_to_list(?DASHBOARD), " +version 2\n"])),
+    {0, Alarms} = weft(["alarms", "--json"], Config),
+    {ok, #{<<"alarms">> := Rows}} = weft_json:decode(Alarms),
+    [?assertMatch(#{<<"kind">> := <<_, _/binary>>, <<"severity">> := _, <<"text">> := _,
+                    <<"at_ms">> := AtMs, <<"comment">> := null} when is_integer(AtMs), Row)
+     || Row <- Rows],
+    {0, Text} = weft(["alarms"], Config),
+    ?assertMatch({match, _}, re:run(Text, "^(no alarms\n|since +severity +kind +node +what\n)")).
+
+told(Config) ->
+    {0, Text} = weft(["events", "--json"], Config),
+    {ok, #{<<"events">> := Events}} = weft_json:decode(Text),
+    [Said || #{<<"kind">> := <<"told">>, <<"about">> := <<"deployment">>,
+               <<"text">> := Said} <- Events].
 
 %% --- on the nodes -------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@
 -export([all/0, command/0, overview/0]).
 -export_type([command/0]).
 
--import(weft_cli_options, [common/0, deployed/0, any_node/1]).
+-import(weft_cli_options, [common/0, deployed/0, any_node/1, agents/0]).
 
 %% A command of weft_argparse with its name. The handler is called by weft_cli with the words that
 %% are no options, and the options; it answers a weft_cli:answer().
@@ -16,9 +16,9 @@
 %% @doc All commands, in the order of the help.
 -spec all() -> [command()].
 all() ->
-    [up(), status(), watch(), trace(), why(), doctor(), profile(), cut(), heal(), join(), leave(),
-     kill(), restart(), eval(), shell(), down(), paper(), migrate(), deploy(), kv(), completion(),
-     man()].
+    [up(), status(), watch(), trace(), why(), doctor(), alarms(), events(), profile(), cut(),
+     heal(), join(), leave(), kill(), restart(), eval(), shell(), down(), paper(), migrate(),
+     deploy(), kv(), completion(), man()].
 
 %% @doc What weft_argparse reads the words with.
 -spec command() -> weft_argparse:command().
@@ -163,6 +163,26 @@ doctor() ->
            "  weft doctor",
            "  weft doctor --cluster shop.deploy",
            "  weft doctor --node shop@db1.example.org --cookie-file /etc/shop/cookie"]}.
+
+alarms() ->
+    #{name => "alarms", handler => {weft_cli_ops, alarms},
+      arguments => agents(),
+      help => "what is wrong now, as the agents of weft_ops say",
+      details =>
+          ["Asks a node on which weft_ops runs, which asks the agents of all nodes. The oldest one",
+           "is the first; what somebody said who takes care of it is in brackets.",
+           "",
+           "  weft alarms --node shop@db1.example.org --cookie-file /etc/shop/cookie"]}.
+
+events() ->
+    #{name => "events", handler => {weft_cli_ops, events},
+      arguments => [#{name => minutes, long => "-minutes", type => {integer, [{min, 1}]},
+                      value => "COUNT", default => 60,
+                      help => "of so many minutes until now (default 60)"} | agents()],
+      help => "what has happened, as the agents of weft_ops say",
+      details =>
+          ["Asks as weft alarms does. Each agent knows its last thousand events.", "",
+           "  weft events --minutes 5 --cluster shop.deploy"]}.
 
 cut() ->
     #{name => "cut", handler => {weft_cli_act, cut},

@@ -3,7 +3,7 @@
 %% commands are in `weft_cli_commands'. Pure.
 -module(weft_cli_options).
 
--export([common/0, deployed/0, any_node/1, kv/0, kv_archive/0]).
+-export([common/0, deployed/0, any_node/1, agents/0, kv/0, kv_archive/0]).
 
 %% @doc Which local cluster it is about, and how to answer.
 -spec common() -> [weft_argparse:argument()].
@@ -26,6 +26,10 @@ any_node(Help) ->
     [#{name => node, long => "-node", type => string, value => "NODE", help => Help},
      #{name => cookie_file, long => "-cookie-file", type => string,
        value => "FILE", help => "with its cookie (default ~/.erlang.cookie)"}].
+
+%% @doc Whose agents are asked.
+-spec agents() -> [weft_argparse:argument()].
+agents() -> any_node("NODE@HOST of any cluster, on which weft_ops runs") ++ deployed().
 
 %% @doc What is read and written.
 -spec kv() -> [weft_argparse:argument()].
