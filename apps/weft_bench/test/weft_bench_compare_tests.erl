@@ -206,7 +206,8 @@ what_is_another_one_in_two_loads_is_told_test() ->
     ?assertEqual(["note: variant was -, is weft_mesh", "note: node_count was 4, is 8",
                   "note: config_driver was one, is two",
                   "note: config_operations is another one, see environment.csv"],
-                 [Line || "note: " ++ _ = Line <- string:split(?capturedOutput, "\n", all)]).
+                 [Line || "note: " ++ _ = Line
+                              <- string:lexemes(unicode:characters_to_list(?capturedOutput), "\n")]).
 
 %% Of so many operations, done or failed.
 failures_are_compared_by_their_share_test_() ->

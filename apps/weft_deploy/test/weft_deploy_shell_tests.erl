@@ -463,7 +463,7 @@ a_node_that_can_not_be_written_is_not_started() ->
 
 lines_that_are_none_of_ours_are_passed_over_test() ->
     Output = <<"banner\ncores\tmany\nnode\tx\nnode\ta@h\tup\t12\tid\t-\nrelease\tv1\n\n">>,
-    ?assertEqual(#{cores => 1, releases => ["v1"], closed => [],
+    ?assertEqual(#{cores => 1, releases => ["v1"], closed => [], health => #{},
                    nodes => #{"a@h" => #{up => true, left => false, os_pid => 12, id => "id",
                                          previous => none}}}, weft_deploy_shell:parse(Output)).
 
