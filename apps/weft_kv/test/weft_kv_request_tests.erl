@@ -22,6 +22,7 @@ on_one_node_test_() ->
                                                 fun what_a_later_try_did_not_do_hides_nothing/0,
                                                 fun a_replica_that_ends_is_not_waited_for/0,
                                                 fun one_that_ends_without_a_look_is_asked_again/0,
+                                                fun no_more_run_than_may_though_all_come_at_once/0,
                                                 fun what_moves_is_tried_again_within_the_timeout/0]]
      end}.
 
@@ -139,6 +140,26 @@ what_moves_is_tried_again_within_the_timeout() ->
     ?assertMatch({ok, _}, receive {Caller, Answer} -> Answer end),
     ?assertMatch({ok, ?VALUE, _}, weft_kv:get(one, Key)),
     {ok, _} = weft_kv:delete(one, Key).
+
+%% At a higher priority all of them ask before the process of any request runs.
+no_more_run_than_may_though_all_come_at_once() ->
+    {Key, Vnode} = with_vnode(),
+    {Running, Max} = weft_kv_app:running(),
+    weft_test_nodes:until(fun() -> counters:get(Running, 1) =:= 0 end),
+    ok = sys:suspend(Vnode),
+    ok = counters:add(Running, 1, Max - 5),
+    Self = self(),
+    Callers = [spawn_opt(fun() -> Self ! {self(), weft_kv:get(one, Key)} end,
+                         [link, {priority, high}]) || _ <- lists:seq(1, 100)],
+    %% Those that run wait for the partition.
+    weft_test_nodes:until(fun() ->
+        {messages, Messages} = process_info(Self, messages),
+        length([refused || {_, {error, overload}} <- Messages]) >= 95 end),
+    ok = sys:resume(Vnode),
+    Answers = [receive {Caller, Answer} -> Answer end || Caller <- Callers],
+    ?assertEqual([{error, not_found}, {error, overload}], lists:usort(Answers)),
+    weft_test_nodes:until(fun() -> counters:get(Running, 1) =:= Max - 5 end),
+    ok = counters:sub(Running, 1, Max - 5).
 
 refusing(Count) ->
     receive

@@ -375,6 +375,34 @@ on_disk(Options) ->
     ?assertEqual(forgotten, weft_kv_strong_acceptor:status(box, 0)),
     ended(Fourth).
 
+%% At a higher priority all of them ask before the process of any request runs.
+no_more_run_than_may_though_all_come_at_once_test_() ->
+    {setup, fun bucket/0, fun clean/1,
+     fun({_Dir, Options}) ->
+         {timeout, 60, fun() -> all_come_at_once(Options) end}
+     end}.
+
+all_come_at_once(Options) ->
+    {ok, Voter} = started(Options),
+    ok = sys:suspend(Voter),
+    Running = counters:new(1, []),
+    Self = self(),
+    Ask = fun() ->
+              Self ! {self(), weft_kv_strong_request:run(box, <<"k">>, get,
+                                                         Options#{timeout_ms := 20000},
+                                                         {Running, 5})}
+          end,
+    Callers = [spawn_opt(Ask, [link, {priority, high}]) || _ <- lists:seq(1, 100)],
+    %% Those that run wait for the replica.
+    weft_test_nodes:until(fun() ->
+        {messages, Messages} = process_info(Self, messages),
+        length([refused || {_, {error, overload}} <- Messages]) >= 95 end),
+    ok = sys:resume(Voter),
+    Answers = [receive {Caller, Answer} -> Answer end || Caller <- Callers],
+    ?assertEqual([{error, overload}, {ok, not_found}], lists:usort(Answers)),
+    weft_test_nodes:until(fun() -> counters:get(Running, 1) =:= 0 end),
+    ended(Voter).
+
 %% It is no reason to end.
 what_a_later_version_may_ask(Options) ->
     {ok, Voter} = started(Options),

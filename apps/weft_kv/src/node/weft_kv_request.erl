@@ -64,20 +64,26 @@ once({Partition, _, _} = Key, Request, #{n := N, timeout_ms := TimeoutMs} = Opti
         {ok, Places} ->
             case counters:get(Running, 1) >= Max of
                 true -> {{error, overload}, refused};
-                false -> started(Key, Request, Places, Options, Running, TimeoutMs)
+                false -> started(Key, Request, Places, Options, {Running, Max}, TimeoutMs)
             end
     end.
 
-started(Key, Request, Places, Options, Running, TimeoutMs) ->
+started(Key, Request, Places, Options, {Running, Max}, TimeoutMs) ->
     Alias = alias([reply]),
     {Pid, Monitor} =
         begun(weft_kv_app:coordinators(),
               fun() ->
+                  %% Callers of the same moment have not seen each other. It counts itself, so
+                  %% nothing stays counted of a caller that is killed.
                   ok = counters:add(Running, 1, 1),
                   try
-                      weft_redact:run(fun() ->
-                          coordinate(Key, Request, Places, Options, Alias)
-                      end)
+                      case counters:get(Running, 1) > Max of
+                          true -> Alias ! {Alias, {{error, overload}, refused}};
+                          false ->
+                              weft_redact:run(fun() ->
+                                  coordinate(Key, Request, Places, Options, Alias)
+                              end)
+                      end
                   after counters:sub(Running, 1, 1)
                   end
               end),
@@ -87,6 +93,7 @@ started(Key, Request, Places, Options, Running, TimeoutMs) ->
             Answer;
         {'DOWN', Monitor, process, Pid, Reason} ->
             _ = unalias(Alias),
+            ok = uncounted(Reason, Running),
             {{error, {unknown, Reason}}, none}
     after TimeoutMs + ?MARGIN_MS ->
         _ = unalias(Alias),
@@ -96,6 +103,10 @@ started(Key, Request, Places, Options, Running, TimeoutMs) ->
 
 begun(spawned, Fun) -> spawn_monitor(Fun);
 begun(one_supervisor, Fun) -> weft_kv_request_sup:start(Fun).
+
+%% Who is killed, for too large a heap, for example, has not said that it ends.
+uncounted(killed, Running) -> counters:sub(Running, 1, 1);
+uncounted(_, _Running) -> ok.
 
 coordinate(Key, Request, Places, #{timeout_ms := TimeoutMs} = Options, To) ->
     {State, Effects} = weft_kv_coordinator_core:init(Request, Places, Options),

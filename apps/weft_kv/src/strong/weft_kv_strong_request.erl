@@ -16,7 +16,7 @@ run(Bucket, Key, Request, Options, {Running, Max}) ->
         true -> {error, overload};
         false ->
             Partition = weft_kv_strong_bucket:partition(Key, Options),
-            started({Bucket, Partition, Key}, Request, Options, Running)
+            started({Bucket, Partition, Key}, Request, Options, {Running, Max})
     end.
 
 %% @doc A request for the members of a partition.
@@ -25,16 +25,23 @@ run(Bucket, Key, Request, Options, {Running, Max}) ->
           weft_kv_strong_proposer_core:result() | {error, {unknown, term()}}.
 members(Bucket, Partition, Request, Options) ->
     started({Bucket, Partition, weft_kv_strong_members:key()}, Request, Options,
-            counters:new(1, [])).
+            {counters:new(1, []), 1}).
 
-started(Place, Request, #{timeout_ms := TimeoutMs} = Options, Running) ->
+started(Place, Request, #{timeout_ms := TimeoutMs} = Options, {Running, Max}) ->
     Alias = alias([reply]),
     {Pid, Monitor} =
         spawn_monitor(fun() ->
+                          %% Callers of the same moment have not seen each other. It counts
+                          %% itself, so nothing stays counted of a caller that is killed.
                           ok = counters:add(Running, 1, 1),
-                          try weft_redact:run(fun() ->
-                                                  proposed(Place, Request, Options, Alias)
-                                              end)
+                          try
+                              case counters:get(Running, 1) > Max of
+                                  true -> Alias ! {Alias, {error, overload}};
+                                  false ->
+                                      weft_redact:run(fun() ->
+                                          proposed(Place, Request, Options, Alias)
+                                      end)
+                              end
                           after counters:sub(Running, 1, 1)
                           end
                       end),
@@ -44,12 +51,17 @@ started(Place, Request, #{timeout_ms := TimeoutMs} = Options, Running) ->
             Answer;
         {'DOWN', Monitor, process, Pid, Reason} ->
             _ = unalias(Alias),
+            ok = uncounted(Reason, Running),
             {error, {unknown, Reason}}
     after TimeoutMs + ?MARGIN_MS ->
         _ = unalias(Alias),
         true = demonitor(Monitor, [flush]),
         receive {Alias, Answer} -> Answer after 0 -> {error, {unknown, timeout}} end
     end.
+
+%% Who is killed, for too large a heap, for example, has not said that it ends.
+uncounted(killed, Running) -> counters:sub(Running, 1, 1);
+uncounted(_, _Running) -> ok.
 
 proposed({Bucket, Partition, Key} = Place, Request, #{timeout_ms := TimeoutMs} = Options, Alias) ->
     {State, Effects} = weft_kv_strong_proposer_core:init(
