@@ -131,9 +131,38 @@ running(Kept, Fun) ->
                      end
                  end).
 
-without_a_directory_nothing_is_kept_test() ->
+without_a_directory_it_is_kept_as_long_as_its_table_test() ->
+    ok = weft_ring_file:in_memory(),
+    ?assertEqual({ok, #{}}, weft_ring_file:read(none)),
+    ok = weft_ring_file:write(none, #{asked => c}),
     ok = weft_ring_file:write(none, ?KEPT),
-    ?assertEqual({ok, #{}}, weft_ring_file:read(none)).
+    ?assertEqual({ok, ?KEPT}, weft_ring_file:read(none)),
+    true = ets:delete(weft_ring_kept).
+
+%% It would take itself for one that has forgotten the ring, and own nothing any more.
+without_a_directory_the_ring_outlives_its_process_test() ->
+    Level = maps:get(level, logger:get_primary_config()),
+    ok = logger:set_primary_config(level, none),
+    {ok, Config} = weft_ring_app:config([{partitions, 8}]),
+    {ok, Sup} = weft_ring_sup:start_link(Config),
+    true = unlink(Sup),
+    try
+        ok = weft_ring:create(),
+        Before = {weft_ring:status(), weft_ring:mine()},
+        ?assertMatch({#{moving := 0}, [0 | _]}, Before),
+        Former = whereis(weft_ring_server),
+        true = exit(Former, kill),
+        weft_test_nodes:until(fun() ->
+                                  Now = whereis(weft_ring_server),
+                                  is_pid(Now) andalso Now =/= Former
+                              end),
+        ?assertEqual(Before, {weft_ring:status(), weft_ring:mine()}),
+        ?assertEqual({ok, true}, weft_ring_lookup:is_mine(weft_ring, 0))
+    after
+        ok = gen_server:stop(Sup),
+        weft_ring_lookup:withdraw(weft_ring),
+        ok = logger:set_primary_config(level, Level)
+    end.
 
 in_directory(Fun) ->
     Dir = filename:join(filename:basedir(user_cache, "weft_ring_tests"),

@@ -8,7 +8,8 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([counters_move_while_they_count/1, commands_of_several_changes_move_whole/1,
-         either_end_dies_in_the_midst/1, who_waits_too_long_is_told/1]).
+         either_end_dies_in_the_midst/1, the_ring_outlives_its_process/1,
+         who_waits_too_long_is_told/1]).
 -export([count/3, overload/0, kill_partitions/1, count_each/1]).
 
 -define(PARTITIONS, 8).
@@ -17,7 +18,8 @@
 suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 3; _ -> 20 end}}].
 
 all() -> [counters_move_while_they_count, commands_of_several_changes_move_whole,
-          either_end_dies_in_the_midst, who_waits_too_long_is_told].
+          either_end_dies_in_the_midst, the_ring_outlives_its_process,
+          who_waits_too_long_is_told].
 
 init_per_suite(Config) ->
     Dir = filename:join(?config(priv_dir, Config), "guide"),
@@ -259,6 +261,40 @@ durable(Name, Round, Config) ->
                  {vnodes, [{weft_vnode_durable, #{dir => filename:join(Dir, "data")}}]}],
           [{faults, true}, {resume_timeout_ms, 800}, {keepalive_ms, 200},
            {link_timeout_ms, 1500}], Config).
+
+%% --- a process that dies -----------------------------------------------------------------------
+
+%% Without a directory. The node has what it had, and hands it on.
+the_ring_outlives_its_process(Config) ->
+    [A, B] = Refs = [start(Name, [{vnodes, [my_counters]}], Config) || Name <- [a, b]],
+    ok = call(A, weft_ring, create, []),
+    ok = call(B, weft_ring, join, [weft_test_nodes:name(A)]),
+    weft_test_nodes:until(fun() -> changed(A, B, join) end),
+    Half = ?PARTITIONS div 2,
+    weft_test_nodes:until(fun() ->
+                              [Half, Half] =:= [length(call(Ref, weft_ring, mine, []))
+                                                || Ref <- Refs]
+                                  andalso length(lists:usort([call(Ref, weft_ring, status, [])
+                                                              || Ref <- Refs])) =:= 1
+                          end),
+    [{ok, 1} = call(A, my_counters, add, [key(N), 1]) || N <- lists:seq(1, ?KEYS)],
+    Seen = fun() ->
+               {[{call(Ref, weft_ring, status, []), call(Ref, weft_ring, mine, [])}
+                 || Ref <- Refs],
+                lists:sort(call(B, supervisor, which_children, [weft_vnode_sup]))}
+           end,
+    Before = Seen(),
+    Former = call(B, erlang, whereis, [weft_ring_server]),
+    true = call(B, erlang, exit, [Former, kill]),
+    weft_test_nodes:until(fun() ->
+                              Now = call(B, erlang, whereis, [weft_ring_server]),
+                              is_pid(Now) andalso Now =/= Former
+                          end),
+    ?assertEqual(Before, Seen()),
+    [{ok, 2} = call(A, my_counters, add, [key(N), 1]) || N <- lists:seq(1, ?KEYS)],
+    ok = staged(A, B, leave),
+    settled(Refs, A),
+    ?assertEqual({ok, 2 * ?KEYS}, call(A, my_counters, sum, [])).
 
 %% --- overload ---------------------------------------------------------------------------------
 

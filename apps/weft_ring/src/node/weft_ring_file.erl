@@ -1,22 +1,35 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a node remembers of the ring over a restart: a file that is replaced as a whole, with a
-%% checksum. Without a directory nothing is remembered.
+%% checksum. Without a directory it is a table, which belongs to the supervisor: what the process
+%% that runs the ring knew does not end with it.
 -module(weft_ring_file).
 
--export([read/1, write/2]).
+-export([in_memory/0, read/1, write/2]).
 -export_type([kept/0]).
 
 -type kept() :: #{ring => weft_ring_table:ring(), asked => node(), forgotten => boolean()}.
 
+-define(KEPT, weft_ring_kept).
 -define(NAME, "ring").
 -define(FORMAT, "weft_ring ").
 -define(MAGIC, ?FORMAT "1\n").
+
+%% @doc Makes the table of what is kept without a directory, unless it is there. It ends with the
+%% calling process.
+-spec in_memory() -> ok.
+in_memory() ->
+    _ = ets:whereis(?KEPT) =/= undefined orelse ets:new(?KEPT, [named_table, public]),
+    ok.
 
 %% @doc What was written last; nothing if nothing was. A file that is damaged is not guessed at: the
 %% node could take itself for the owner of what it has handed over. Nor is that of a later version.
 -spec read(none | file:filename()) -> {ok, kept()} | {error, term()}.
 read(none) ->
-    {ok, #{}};
+    %% Where the application was started by earlier code there is no table.
+    case ets:whereis(?KEPT) of
+        undefined -> {ok, #{}};
+        Table -> {ok, maps:from_list(ets:tab2list(Table))}
+    end;
 read(Dir) ->
     File = filename:join(Dir, ?NAME),
     case file:read_file(File) of
@@ -42,8 +55,13 @@ named(File, Kept) ->
 %% @doc When this returns `ok', it is on disk. After `unsynced' it may be there after a failure of
 %% the host, or what was there before.
 -spec write(none | file:filename(), kept()) -> weft_durable_file:done().
-write(none, _Kept) ->
-    ok;
+write(none, Kept) ->
+    case ets:whereis(?KEPT) of
+        undefined -> ok;
+        Table ->
+            true = ets:insert(Table, maps:to_list(Kept)),
+            ok
+    end;
 write(Dir, Kept) ->
     File = filename:join(Dir, ?NAME),
     Bytes = term_to_binary(Kept),

@@ -2,6 +2,7 @@
 %% @doc Supervisor of the application weft_ring: the locks of its directories, and behind them what
 %% uses these, under a supervisor of its own: the partitions of this node, what starts them, and the
 %% process that runs the ring. If that ends, keys are looked up in the last ring until it is back.
+%% What it keeps without a directory is in a table of this supervisor.
 %%
 %% If a lock ends, another node may have had the directory meanwhile. Then all that is behind the
 %% locks starts again, and reads its files again.
@@ -24,6 +25,7 @@ start_behind(Config) ->
 -spec init({locks | behind, map()}) ->
           {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init({locks, Config}) ->
+    ok = weft_ring_file:in_memory(),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 60},
           [#{id => {lock, Purpose}, start => {weft_directory_lock, start_link, [Dir, Purpose]}}
            || {Purpose, Dir} <- directories(Config)] ++
