@@ -11,8 +11,8 @@
 %% Each end has what is durable (`store', and `log' or `mark') and a core that dies with it.
 %% `fuses': after how many effects more an end is killed. `expected': what was applied for a caller.
 -record(world, {sender, store, log = none, receiver, copy = #{}, mark = none, to_receiver = [],
-                to_sender = [], timers = [], starts = 1, expected, done = false, fuses = #{},
-                killed = 0, refused = 0, options = #{}, clock_ms = -1000}).
+                to_sender = [], timers = [], starts = 1, expected, done = false, ready = false,
+                fuses = #{}, killed = 0, refused = 0, options = #{}, clock_ms = -1000}).
 
 %% --- rules ------------------------------------------------------------------------------------
 
@@ -269,6 +269,25 @@ resumed(Options, NowMs) ->
     Resume = {message, {handoff, 1, {resume, {0, 1}, s, start, 0}}},
     weft_ring_handoff_sender_core:handle(Resume, NowMs, Sender).
 
+%% There may be something else that has to get there before.
+what_is_ready_goes_on_until_it_is_to_finish_test() ->
+    {Sender0, [{read, start, 500}]} = resumed(#{finish => when_asked}, 0),
+    {Sender1, _} = weft_ring_handoff_sender_core:handle({batch, [{1, 1}], done}, 0, Sender0),
+    Acknowledged = fun(N, Number, Sender) ->
+                       weft_ring_handoff_sender_core:handle(
+                         {message, {handoff, 1, {ack, s, N, Number}}}, 0, Sender)
+                   end,
+    {Sender2, [ready]} = Acknowledged(1, 0, Sender1),
+    {Sender3, Effects} = weft_ring_handoff_sender_core:handle({update, r, 1, 5}, 0, Sender2),
+    ?assertMatch([{apply, r, 1, 5, 1}, {send, {handoff, 1, {update, s, 2, 1, 1, 5}}} | _],
+                 Effects),
+    %% It is said once.
+    ?assertMatch({_, [{truncate, 1}]}, Acknowledged(2, 1, Sender3)),
+    {Sender4, []} = weft_ring_handoff_sender_core:handle(finish, 0, Sender3),
+    {Sender5, [{truncate, 1}, done]} = Acknowledged(2, 1, Sender4),
+    ?assertEqual({Sender5, [{refuse, r, moved}]},
+                 weft_ring_handoff_sender_core:handle({update, r, 1, 5}, 0, Sender5)).
+
 a_refused_handoff_has_failed_test() ->
     {Sender, Effects} = weft_ring_handoff_sender_core:init(?TRANSFER, none, #{}),
     [Start] = [Msg || {send, Msg} <- Effects],
@@ -285,16 +304,19 @@ count() ->
     case os:getenv("FULL") of false -> 5000; _ -> 50000 end.
 
 prop_schedule() ->
-    ?FORALL({Items, PaceMs, Steps},
-            {range(0, 12), oneof([0, 2]), ?SIZED(Size, resize(4 * Size, list(step())))},
+    ?FORALL({Items, PaceMs, Finish, Steps},
+            {range(0, 12), oneof([0, 2]), oneof([at_once, when_asked]),
+             ?SIZED(Size, resize(4 * Size, list(step())))},
             begin
-                Wrong = wrong(Items, PaceMs, Steps),
-                ?WHENFAIL(io:format("~p~n~p~n~p~n~p~n", [Items, PaceMs, Steps, Wrong]),
+                Wrong = wrong(Items, PaceMs, Finish, Steps),
+                ?WHENFAIL(io:format("~p~n~p~n~p~n~p~n~p~n",
+                                    [Items, PaceMs, Finish, Steps, Wrong]),
                           Wrong =:= [])
             end).
 
-wrong(Items, PaceMs, Steps) ->
-    try ended(lists:foldl(fun perform/2, world(Items, #{}, PaceMs), Steps), []) of
+wrong(Items, PaceMs, Finish, Steps) ->
+    World = world(Items, #{}, #{pace_ms => PaceMs, finish => Finish}),
+    try ended(lists:foldl(fun perform/2, World, Steps), []) of
         #world{copy = Same, expected = Same} -> [];
         #world{copy = Copy, expected = Expected} -> [{expected, Expected}, {copy, Copy}]
     catch
@@ -306,13 +328,14 @@ step() ->
                {12, {deliver, to_sender, range(0, 6), how()}},
                {8, {update, {range(0, 13), range(1, 1000)}}}, {3, timer},
                {1, {fuse, sender, range(1, 4)}}, {1, {fuse, receiver, range(1, 4)}},
-               {1, link_down}, {2, link_up}]).
+               {1, link_down}, {2, link_up}, {2, finish}]).
 
 how() -> frequency([{8, once}, {1, twice}, {1, never}]).
 
 perform({deliver, Direction, Nth, How}, World) -> deliver(Direction, Nth, How, World);
 perform({update, Update}, World) -> update(Update, World);
 perform(timer, World) -> timer(World);
+perform(finish, World) -> finished(World);
 perform({fuse, End, Effects}, #world{fuses = Fuses} = World) ->
     World#world{fuses = Fuses#{End => Effects}};
 perform(link_down, World) -> sender(link_down, World#world{to_receiver = [], to_sender = []});
@@ -320,11 +343,11 @@ perform(link_up, World) -> sender(link_up, World).
 
 %% --- the world --------------------------------------------------------------------------------
 
-world(Items, Fuses) -> world(Items, Fuses, 0).
+world(Items, Fuses) -> world(Items, Fuses, #{pace_ms => 0}).
 
-world(Items, Fuses, PaceMs) ->
+world(Items, Fuses, Given) ->
     Store = maps:from_list([{Key, 1 + Key} || Key <- lists:seq(0, Items - 1)]),
-    Options = #{batch_items => 2, window => 2, update_window => 4, log_max => 8, pace_ms => PaceMs},
+    Options = Given#{batch_items => 2, window => 2, update_window => 4, log_max => 8},
     started(sender, started(receiver, #world{store = Store, expected = Store, options = Options,
                                              fuses = Fuses})).
 
@@ -335,7 +358,7 @@ started(sender, #world{log = Log, starts = Starts, options = Options} = World) -
     {Sender, Effects} = weft_ring_handoff_sender_core:init(?TRANSFER, Log,
                                                            Options#{incarnation => Starts}),
     effects(sender, Effects, World#world{sender = Sender, starts = Starts + 1, timers = [],
-                                         done = false}).
+                                         done = false, ready = false}).
 
 sender(Event, #world{sender = Sender0, clock_ms = NowMs} = World) ->
     {Sender, Effects} = weft_ring_handoff_sender_core:handle(Event, NowMs, Sender0),
@@ -369,6 +392,7 @@ effect({send, {handoff, 1, Msg} = Message}, World) ->
     end;
 effect({after_ms, _, Timer}, World) -> World#world{timers = World#world.timers ++ [Timer]};
 effect(done, World) -> World#world{done = true};
+effect(ready, World) -> World#world{ready = true};
 effect({failed, {outdated, _}}, World) -> World;
 effect({refuse, _, moved}, World) -> World#world{refused = World#world.refused + 1};
 effect({read, Cursor, Max}, World) -> read(Cursor, Max, World);
@@ -430,6 +454,10 @@ ended(World, Updates) -> ended(500, sender(link_up, World), Updates).
 
 ended(_, #world{done = true} = World, _) -> World;
 ended(Left, World, []) when Left > 0 ->
-    ended(Left - 1, timer(deliver_all(World)), []);
+    ended(Left - 1, timer(deliver_all(finished(World))), []);
 ended(Left, World, [Update | Updates]) when Left > 0 ->
-    ended(Left - 1, timer(deliver_all(update(Update, World))), Updates).
+    ended(Left - 1, timer(deliver_all(update(Update, finished(World)))), Updates).
+
+%% It is asked for as soon as that may be.
+finished(#world{ready = true} = World) -> sender(finish, World#world{ready = false});
+finished(World) -> World.

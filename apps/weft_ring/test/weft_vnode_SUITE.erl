@@ -8,8 +8,8 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([counters_move_while_they_count/1, commands_of_several_changes_move_whole/1,
-         either_end_dies_in_the_midst/1, the_ring_outlives_its_process/1,
-         who_waits_too_long_is_told/1]).
+         either_end_dies_in_the_midst/1, modules_are_given_together/1,
+         the_ring_outlives_its_process/1, who_waits_too_long_is_told/1]).
 -export([count/3, overload/0, kill_partitions/1, count_each/1]).
 
 -define(PARTITIONS, 8).
@@ -18,8 +18,8 @@
 suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 3; _ -> 20 end}}].
 
 all() -> [counters_move_while_they_count, commands_of_several_changes_move_whole,
-          either_end_dies_in_the_midst, the_ring_outlives_its_process,
-          who_waits_too_long_is_told].
+          either_end_dies_in_the_midst, modules_are_given_together,
+          the_ring_outlives_its_process, who_waits_too_long_is_told].
 
 init_per_suite(Config) ->
     Dir = filename:join(?config(priv_dir, Config), "guide"),
@@ -261,6 +261,44 @@ durable(Name, Round, Config) ->
                  {vnodes, [{weft_vnode_durable, #{dir => filename:join(Dir, "data")}}]}],
           [{faults, true}, {resume_timeout_ms, 800}, {keepalive_ms, 200},
            {link_timeout_ms, 1500}], Config).
+
+%% --- two modules ------------------------------------------------------------------------------
+
+%% The next owner reads nothing of the second module for a while. The first one serves meanwhile.
+modules_are_given_together(Config) ->
+    [A, B] = Refs = [start(Name, [{vnodes, [my_counters, weft_vnode_pairs]}], Config)
+                     || Name <- [a, b]],
+    ok = call(A, weft_ring, create, []),
+    Modules = [my_counters, weft_vnode_pairs],
+    Add = fun(Module, Value) ->
+              [{ok, Value} = call(A, Module, add, [key(N), 1]) || N <- lists:seq(1, ?KEYS)]
+          end,
+    _ = [Add(Module, 1) || Module <- Modules],
+    ok = call(B, weft_ring, join, [weft_test_nodes:name(A)]),
+    weft_test_nodes:until(fun() -> is_map(call(B, weft_ring, status, [])) end),
+    Held = [Name || P <- lists:seq(0, ?PARTITIONS - 1),
+                    {ok, Name} <- [call(B, weft_vnode_names, name, [weft_vnode_pairs, P])],
+                    {ok, started} =:= call(B, weft_vnodes, start,
+                                           [{weft_vnode_pairs, P}, weft_test_nodes:name(B)])],
+    ?assertEqual(?PARTITIONS, length(Held)),
+    _ = [ok = call(B, sys, suspend, [Name]) || Name <- Held],
+    weft_test_nodes:until(fun() -> changed(A, B, join) end),
+    %% There are two handoffs at a time.
+    weft_test_nodes:until(fun() -> length([Name || Name <- Held, is_asked(B, Name)]) =:= 2 end),
+    _ = Add(my_counters, 2),
+    _ = [ok = call(B, sys, resume, [Name]) || Name <- Held],
+    _ = [Add(Module, Value) || {Module, Value} <- [{my_counters, 3}, {weft_vnode_pairs, 2}]],
+    ok = staged(B, A, leave),
+    settled(Refs, B),
+    ?assertEqual([{ok, 3 * ?KEYS}, {ok, 2 * ?KEYS}],
+                 [call(B, Module, sum, []) || Module <- Modules]),
+    ?assertEqual([], call(B, weft_vnode_pairs, uneven, [])).
+
+%% By a former owner, for the handoff.
+is_asked(Ref, Name) ->
+    Pid = call(Ref, erlang, whereis, [Name]),
+    {messages, Messages} = call(Ref, erlang, process_info, [Pid, messages]),
+    [] =/= [asked || {weft_vnode, receiver, _, _} <- Messages].
 
 %% --- a process that dies -----------------------------------------------------------------------
 

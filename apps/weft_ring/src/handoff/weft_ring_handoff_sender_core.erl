@@ -21,23 +21,25 @@
 %% `log_bytes_max', all begins anew with the next `Attempt', and the receiver drops what it had: the
 %% log is bounded, and no update is refused for it. So it is if the receiver knows a later attempt,
 %% which a former process of this end has begun. When everything is acknowledged, the handoff is
-%% done, and updates are refused from then on.
+%% done, and updates are refused from then on. With `finish' it is only `ready' then: it goes on to
+%% send updates, and is done when it was asked for that and all is acknowledged again. So something
+%% else can be brought to the same state before, and nothing is refused meanwhile.
 %%
 %% Events: `{message, Msg}', `{update, Ref, Key, Op}', `{batch, Items, Cursor}' (the answer to the
-%% effect `read', before any other event), `link_up', `link_down', `{timer, Timer}', `cancel' (ends
-%% the log; a later handoff has to be begun with the new attempt).
+%% effect `read', before any other event), `link_up', `link_down', `{timer, Timer}', `finish' (after
+%% `ready'), `cancel' (ends the log; a later handoff has to be begun with the new attempt).
 %% Effects: `{send, Msg}', `{read, Cursor, MaxItems}', `{apply, Ref, Key, Op, none | Number}' (to
 %% the data, and with a number to the log, both or nothing), `{truncate, Number}' (the log up to
 %% there; its last number stays known), `{reset, Attempt}' (the log is empty and of this attempt;
 %% numbers go on), `{refuse, Ref, moved}',
-%% `{after_ms, Ms, Timer}', `{failed, Reason}', `done'.
+%% `{after_ms, Ms, Timer}', `{failed, Reason}', `ready' (once), `done'.
 %% Options: `incarnation' (another one at each start), `batch_items' (500, the most items in a
 %% batch), `window' (4, the most batches that are not acknowledged), `update_window' (100, the most
 %% messages in all: an update is small, and to a node that is far away there may be more updates in
 %% a second than there are ways to it and back), `log_max' (10000 updates), `log_bytes_max'
 %% (64000000, and an update more), `retry_ms' (1000), `pace_ms' (0: the least time between two
 %% batches; `weft_ring_handoff_pace' says how far the sender gets slower when acknowledgements are
-%% late).
+%% late), `finish' (`at_once', or `when_asked').
 -module(weft_ring_handoff_sender_core).
 
 -export([init/3, handle/3, log_length/1]).
@@ -117,6 +119,8 @@ handle(link_down, _NowMs, State) ->
     {State#sender{linked = false, session = none, unacked = [], queue = []}, []};
 handle(link_up, _NowMs, State) ->
     ask(State#sender{linked = true});
+handle(finish, NowMs, #sender{options = Options} = State) ->
+    pump(NowMs, State#sender{options = Options#{finish => at_once}});
 handle({timer, {retry, Token}}, _NowMs, #sender{token = Token, linked = true} = State) ->
     retry(State);
 handle({timer, pace}, NowMs, State) ->
@@ -223,7 +227,7 @@ request(#sender{request = Request, options = #{incarnation := Incarnation}}) ->
 pump(_NowMs, #sender{session = none} = State) ->
     {State, []};
 pump(_NowMs, #sender{unacked = [], queue = [], cursor = done} = State) ->
-    {State#sender{given = true}, [done]};
+    caught_up(State);
 pump(_NowMs, #sender{unacked = Unacked, options = #{update_window := Window}} = State)
   when length(Unacked) >= Window ->
     {State, []};
@@ -241,6 +245,14 @@ pump(NowMs, #sender{cursor = Cursor, batch_items = Max, unacked = Unacked,
     case length([items || {_, Msg} <- Unacked, element(1, Msg) =:= items]) >= Window of
         true -> {State, []};
         false -> {State#sender{reading_since_ms = NowMs}, [{read, Cursor, Max}]}
+    end.
+
+%% Options of earlier code say nothing of it.
+caught_up(#sender{options = Options} = State) ->
+    case maps:get(finish, Options, at_once) of
+        at_once -> {State#sender{given = true}, [done]};
+        when_asked -> {State#sender{options = Options#{finish => is_ready}}, [ready]};
+        is_ready -> {State, []}
     end.
 
 read_in(Ms, #sender{batch_items = Items} = State) when Ms > ?READ_MS ->

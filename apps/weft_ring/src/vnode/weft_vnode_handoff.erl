@@ -3,37 +3,81 @@
 %% The work is done by the partitions themselves, on both nodes; this waits for it.
 -module(weft_vnode_handoff).
 
--export([hand_over/1, sender/3, receiver/1, carried_by/3, courier/3]).
+-export([hand_over/1, sender/4, receiver/1, reach/3, carried_by/3, courier/3]).
+
+-type step() :: hand_over | catch_up.
+%% As a whole; or until all is at the next owner but for what changes meanwhile, and the partition
+%% still serves.
+
+%% So long the last step of one may take, while those before it refuse requests.
+-define(LAST_MS, 10000).
 
 %% @doc All data of the partition are at the next owner, or why they are not. Nobody may write to
-%% them here any more after that.
+%% them here any more after that. The data of several modules are all brought there before the
+%% first of them is given: what is given serves nobody until the ring has another owner for it.
 -spec hand_over(weft_ring_table:transfer()) -> ok | {error, term()}.
 hand_over(Transfer) ->
     hand_over(weft_vnode_names:modules(), Transfer).
 
-hand_over([], _Transfer) ->
+hand_over([Module], Transfer) ->
+    begun(hand_over, Module, Transfer);
+hand_over(Modules, Transfer) ->
+    case caught_up(Modules, Transfer) of
+        ok -> finished(Modules, [], Transfer);
+        {error, Reason} -> {error, Reason}
+    end.
+
+caught_up([], _Transfer) ->
     ok;
-hand_over([Module | Modules], {Partition, _, To} = Transfer) ->
+caught_up([Module | Modules], Transfer) ->
+    case begun(catch_up, Module, Transfer) of
+        ok -> caught_up(Modules, Transfer);
+        {error, Reason} -> {error, Reason}
+    end.
+
+begun(Step, Module, {Partition, _, To} = Transfer) ->
     case {weft_vnodes:start({Module, Partition}, To),
           weft_vnodes:start({Module, Partition}, node())}
     of
         {{ok, started}, {ok, started}} ->
-            {ok, Name} = weft_vnode_names:name(Module, Partition),
-            case gen_server:call(Name, {hand_over, Transfer}, infinity) of
-                ok -> hand_over(Modules, Transfer);
+            case gen_server:call(process(Module, Transfer), {Step, Transfer}, infinity) of
+                ok -> ok;
                 {error, Reason} -> {error, {Module, Reason}}
             end;
         {{error, Reason}, _} -> {error, {Module, To, Reason}};
         {_, {error, Reason}} -> {error, {Module, Reason}}
     end.
 
+%% If one of them does not get there soon, the others serve again.
+finished([], _Given, _Transfer) ->
+    ok;
+finished([Module | Modules], Given, Transfer) ->
+    case finish(process(Module, Transfer), Transfer) of
+        ok -> finished(Modules, [Module | Given], Transfer);
+        {error, Reason} ->
+            lists:foreach(fun(Other) -> process(Other, Transfer) ! {not_given, Transfer} end,
+                          Given),
+            {error, {Module, Reason}}
+    end.
+
+finish(Process, Transfer) ->
+    try gen_server:call(Process, {finish, Transfer}, ?LAST_MS)
+    catch exit:{Reason, _} -> {error, Reason}
+    end.
+
+process(Module, {Partition, _, _}) ->
+    {ok, Name} = weft_vnode_names:name(Module, Partition),
+    {Name, node()}.
+
 %% @doc The core of a handoff that begins, of a partition with this log.
--spec sender(weft_ring_table:transfer(), weft_ring_handoff_sender_core:log(), Config :: map()) ->
+-spec sender(step(), weft_ring_table:transfer(), weft_ring_handoff_sender_core:log(),
+             Config :: map()) ->
           {weft_ring_handoff_sender_core:state(), [term()]}.
-sender(Transfer, Log, #{handoff_pace_ms := PaceMs, handoff_items := Items}) ->
+sender(Step, Transfer, Log, #{handoff_pace_ms := PaceMs, handoff_items := Items}) ->
+    Finish = case Step of hand_over -> at_once; catch_up -> when_asked end,
     weft_ring_handoff_sender_core:init(Transfer, weft_vnode_notes:in_order(Log),
                                        #{incarnation => incarnation(), batch_items => Items,
-                                         pace_ms => PaceMs}).
+                                         pace_ms => PaceMs, finish => Finish}).
 
 %% @doc That of its other end.
 -spec receiver(weft_ring_handoff_receiver_core:mark()) -> weft_ring_handoff_receiver_core:state().
@@ -41,6 +85,14 @@ receiver(Mark) ->
     weft_ring_handoff_receiver_core:init(Mark, #{incarnation => incarnation()}).
 
 incarnation() -> {node(), erlang:system_time(), erlang:unique_integer()}.
+
+%% @doc A process of its own waits for the other node. The calling partition is told
+%% `{handoff, Timers, {started, Result}}'.
+-spec reach({module(), Partition :: non_neg_integer()}, node(), Timers :: reference()) -> ok.
+reach(Which, To, Timers) ->
+    Self = self(),
+    _ = spawn(fun() -> Self ! {handoff, Timers, {started, weft_vnodes:start(Which, To)}} end),
+    ok.
 
 %% @doc This courier of the calling partition, or another one if it has ended: its code may have
 %% been loaded twice, or a channel that it waited for has ended. What it had to send is sent again

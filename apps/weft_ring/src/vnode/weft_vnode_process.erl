@@ -28,7 +28,7 @@
 
 -record(sending, {core :: weft_ring_handoff_sender_core:state(),
                   transfer :: weft_ring_table:transfer(),
-                  waiter :: gen_server:from(),
+                  waiter :: none | gen_server:from(), % `none' when it is ready
                   waiting :: reference(),
                   courier :: pid(),
                   %% Tells timers of this handoff from those of an earlier one.
@@ -108,10 +108,14 @@ asked(opened, _From, Vnode) ->
 asked(waiting, _From, #vnode{module = Module, data = Data} = Vnode) ->
     Waiting = weft_vnode_optional:waiting(Module, Data),
     {reply, Waiting + case promised(Vnode) of none -> 0; _ -> 1 end, Vnode};
-asked({hand_over, Transfer}, {Caller, _} = From, #vnode{sending = none} = Vnode)
+asked({Step, Transfer}, {Caller, _} = From, #vnode{sending = none} = Vnode)
+  when Step =:= hand_over orelse Step =:= catch_up, node(Caller) =:= node() ->
+    {noreply, hand_over(Step, Transfer, From, Vnode)};
+asked({finish, Transfer}, {Caller, _} = From,
+      #vnode{sending = #sending{transfer = Transfer, waiter = none} = Sending} = Vnode)
   when node(Caller) =:= node() ->
-    {noreply, hand_over(Transfer, From, Vnode)};
-asked({hand_over, _}, _From, Vnode) ->
+    {noreply, sender(finish, Vnode#vnode{sending = Sending#sending{waiter = From}})};
+asked({Step, _}, _From, Vnode) when Step =:= hand_over; Step =:= catch_up; Step =:= finish ->
     {reply, {error, busy}, Vnode};
 asked(Request, _From, Vnode) ->
     {reply, weft_stray:call(Request), Vnode}.
@@ -137,12 +141,8 @@ told({handoff, Timers, {timer, Timer}}, #vnode{sending = #sending{timers = Timer
     {noreply, sender({timer, Timer}, Vnode)};
 told({handoff, Timers, reconnect}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, reconnect(Vnode)};
-told({handoff, Timers, {started, {ok, started}}},
-     #vnode{sending = #sending{timers = Timers}} = Vnode) ->
-    {noreply, sender(link_up, watch(Vnode))};
-told({handoff, Timers, {started, {error, _}}},
-     #vnode{sending = #sending{timers = Timers}} = Vnode) ->
-    {noreply, later(Vnode)};
+told({handoff, Timers, {started, Result}}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+    {noreply, case Result of {ok, _} -> sender(link_up, watch(Vnode)); _ -> later(Vnode) end};
 told({handoff, _Outdated, _}, Vnode) ->
     {noreply, Vnode};
 told({'DOWN', Ref, process, _, _}, #vnode{sending = #sending{waiting = Ref}} = Vnode) ->
@@ -151,10 +151,10 @@ told({'DOWN', Ref, process, _, _}, #vnode{sending = #sending{peer = Ref}} = Vnod
     {noreply, later(sender(link_down, Vnode))};
 told({'DOWN', _Outdated, process, _, _}, Vnode) ->
     {noreply, Vnode};
-told({over, Transfer}, #vnode{given = Transfer} = Vnode) ->
-    over(Vnode);
-told({over, _Outdated}, Vnode) ->
-    {noreply, Vnode};
+told({not_given, Transfer}, #vnode{given = Given} = Vnode) ->
+    {noreply, case Given of Transfer -> anew(Vnode#vnode{given = false}); _ -> Vnode end};
+told({over, Transfer}, #vnode{given = Given} = Vnode) ->
+    case Given of Transfer -> over(Vnode); _ -> {noreply, Vnode} end;
 told(tick, Vnode) ->
     _ = erlang:send_after(?TICK_MS, self(), tick),
     %% What is asked at rest may end the data, and may not be asked in the midst of something. And
@@ -289,12 +289,12 @@ not_written(Reason, #vnode{name = Name}) ->
 
 %% Since it was handed over to somebody else, who may get it again, there may have been changes that
 %% are in no log.
-hand_over(Transfer, From, #vnode{given = Other} = Vnode)
+hand_over(Step, Transfer, From, #vnode{given = Other} = Vnode)
   when Other =/= false, Other =/= Transfer ->
-    hand_over(Transfer, From, anew(Vnode#vnode{given = false}));
-hand_over({_, _, To} = Transfer, {Caller, _} = From,
+    hand_over(Step, Transfer, From, anew(Vnode#vnode{given = false}));
+hand_over(Step, {_, _, To} = Transfer, {Caller, _} = From,
           #vnode{name = Name, kept = #{log := Log}, config = Config} = Vnode) ->
-    {Core, Effects} = weft_vnode_handoff:sender(Transfer, Log, Config),
+    {Core, Effects} = weft_vnode_handoff:sender(Step, Transfer, Log, Config),
     Courier = weft_vnode_handoff:carried_by(none, {Name, To}, map_get(channel, Config)),
     Sending = #sending{core = Core, transfer = Transfer, waiter = From, courier = Courier,
                        waiting = monitor(process, Caller), timers = make_ref(), peer = none},
@@ -307,13 +307,9 @@ later(#vnode{sending = #sending{timers = Timers}} = Vnode) ->
     _ = erlang:send_after(?TICK_MS div 4, self(), {handoff, Timers, reconnect}),
     Vnode.
 
-%% A process of its own waits for the other node.
 reconnect(#vnode{module = Module, partition = Partition,
                  sending = #sending{timers = Timers, transfer = {_, _, To}}} = Vnode) ->
-    Self = self(),
-    spawn(fun() ->
-              Self ! {handoff, Timers, {started, weft_vnodes:start({Module, Partition}, To)}}
-          end),
+    ok = weft_vnode_handoff:reach({Module, Partition}, To, Timers),
     Vnode.
 
 sender(_Event, #vnode{sending = none} = Vnode) ->
@@ -348,11 +344,14 @@ effect({after_ms, Ms, Timer}, #vnode{sending = #sending{timers = Timers}} = Vnod
     Vnode;
 effect({failed, Reason}, Vnode) ->
     anew(answered({error, Reason}, Vnode));
+effect(ready, #vnode{sending = #sending{waiter = From} = Sending} = Vnode) ->
+    gen_server:reply(From, ok),
+    Vnode#vnode{sending = Sending#sending{waiter = none}};
 effect(done, #vnode{sending = #sending{transfer = Transfer}} = Vnode) ->
     answered(ok, Vnode#vnode{given = Transfer}).
 
 answered(Answer, #vnode{sending = #sending{waiter = From}} = Vnode) ->
-    gen_server:reply(From, Answer),
+    _ = From =:= none orelse gen_server:reply(From, Answer),
     unsent(Vnode).
 
 unsent(#vnode{sending = #sending{waiting = Waiting, peer = Peer, courier = Courier}} = Vnode) ->
