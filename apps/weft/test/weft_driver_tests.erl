@@ -4,6 +4,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-export([clear/1, keep/2]).
+
 -define(PEER, 'b@host').
 -define(NAME, weft_driver_under_test).
 
@@ -115,6 +117,26 @@ views_are_readable_until_deleted(_Pid) ->
     done = perform([{view, {route, ?PEER}, delete}]),
     ?assertEqual(undefined, weft_view:lookup({route, ?PEER})),
     ?assertEqual([{{member, ?PEER}, 2}], weft_view:all()).
+
+what_can_not_be_kept_has_not_happened_test() ->
+    with_driver(#{view_module => ?MODULE}, fun what_can_not_be_kept_has_not_happened/1).
+
+what_can_not_be_kept_has_not_happened(Pid) ->
+    done = perform([{notice, told}, {view, one, 1}, {view, two, 2}]),
+    expect({kept, [{one, 1}, {two, 2}]}),
+    expect({weft_notice, ?NAME, told}),
+    State = sys:get_state(Pid),
+    ?assertEqual({error, {not_written, full}}, perform([{notice, told}, {view, one, full}])),
+    expect_nothing(),
+    ?assertEqual(State, sys:get_state(Pid)).
+
+%% In place of the table of views: a file.
+clear(?NAME) -> ok.
+
+keep(?NAME, [{one, full}]) -> {error, full};
+keep(?NAME, Views) ->
+    weft_fake_links_owner ! {kept, Views},
+    ok.
 
 a_restarted_driver_removes_only_its_own_old_views_test() ->
     with_driver(fun a_restarted_driver_removes_only_its_own_old_views/1).

@@ -27,10 +27,12 @@ declare(Key, Type) ->
     end.
 
 %% @doc Changes a key. When this returns `ok', this node has the change, and tells others. A store
-%% that is barred changes nothing (`retired' or `other_retired', see the guide).
+%% that is barred changes nothing (`retired' or `other_retired', see the guide), nor does one that
+%% can not write its file.
 -spec update(key(), Operation :: term()) ->
           ok | {error, {bad_operation, term()} | {too_large, Bytes :: pos_integer(), pos_integer()}
-                     | {retired | other_retired, By :: node()} | undeclared | not_running | term()}.
+                     | {retired | other_retired, By :: node()} | {not_written, term()} | undeclared
+                     | not_running | term()}.
 update(Key, Operation) -> command({update, Key, Operation, erlang:system_time(microsecond)}).
 
 %% @doc The value of a key as this node knows it.
@@ -78,7 +80,8 @@ info() -> command(info).
               | {error, {absent | present | behind | no_answer | changed, [node()]}
                       | {busy, node()}
                       | {too_many_retired | too_many_members, Max :: pos_integer()}
-                      | {retired | other_retired, By :: node()} | not_running | term()}.
+                      | {retired | other_retired, By :: node()} | {not_written, term()}
+                      | not_running | term()}.
 retire() -> retire([]).
 
 %% @doc And all runs of these nodes, which are gone for good. What only they had is lost. If one of

@@ -8,7 +8,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_chain_of_three/1, a_gateway_that_knows_nothing_of_it/1, a_killed_store/1,
-         a_store_on_disk/1, former_runs/1,
+         a_store_on_disk/1, a_full_disk_is_an_error_and_no_end/1, former_runs/1,
          many_keys/1, flows/1, stray_messages/1]).
 -export([add_round/2, add_all/1, all_at_least/2]).
 
@@ -16,7 +16,7 @@ suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
     shared() ++ [a_killed_store, a_chain_of_three, a_gateway_that_knows_nothing_of_it,
-                 a_store_on_disk, former_runs].
+                 a_store_on_disk, a_full_disk_is_an_error_and_no_end, former_runs].
 
 %% These leave their two nodes to the next one, with keys that no other one has.
 shared() -> [flows, stray_messages, many_keys].
@@ -96,6 +96,33 @@ a_store_on_disk(Config) ->
     ?assertEqual([{ok, Mine}, {ok, 7}], [crdt(A, value, [Key]) || Key <- [mine, theirs]]),
     ok = crdt(A, update, [mine, increment]),
     ?assertEqual({ok, Mine + 1}, crdt(A, value, [mine])).
+
+%% What was answered is there, and what others say comes as soon as there is room.
+a_full_disk_is_an_error_and_no_end(Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "full"),
+    [A0, G] = [started(a, ["-weft_crdt", "dir", "\"" ++ Dir ++ "\""], Config), started(g, Config)],
+    [ok = crdt(Ref, declare, [Key, gcounter]) || Ref <- [A0, G], Key <- [mine, theirs]],
+    [ok = crdt(Ref, update, [Key, increment]) || {Ref, Key} <- [{A0, mine}, {G, theirs}]],
+    [{ok, 1} = crdt(A0, read, [Key, {at_least, 1}, 20000]) || Key <- [mine, theirs]],
+    Processes = fun() ->
+                    [weft_test_nodes:call(A0, erlang, whereis, [Name])
+                     || Name <- [weft_crdt, weft_crdt_log]]
+                end,
+    Before = Processes(),
+    ok = weft_test_nodes:call(A0, weft_crdt_log_tests, full, []),
+    [?assertMatch({error, {not_written, {enospc, _}}}, crdt(A0, update, [mine, increment]))
+     || _ <- [1, 2]],
+    ?assertEqual({ok, 1}, crdt(A0, value, [mine])),
+    ok = crdt(G, update, [theirs, increment]),
+    ?assertEqual({error, timeout}, crdt(A0, read, [theirs, {at_least, 2}, 500])),
+    ok = weft_test_nodes:call(A0, weft_crdt_log_tests, room, []),
+    ?assertEqual({ok, 2}, crdt(A0, read, [theirs, {at_least, 2}, 20000])),
+    ok = crdt(A0, update, [mine, increment]),
+    ?assertEqual({ok, 2}, crdt(G, read, [mine, {at_least, 2}, 20000])),
+    ?assertEqual(Before, Processes()),
+    [ok = weft_test_nodes:kill(Ref) || Ref <- [A0, G]],
+    A = started(a, ["-weft_crdt", "dir", "\"" ++ Dir ++ "\""], Config),
+    ?assertEqual([{ok, 2}, {ok, 2}], [crdt(A, value, [Key]) || Key <- [mine, theirs]]).
 
 %% Two runs of a node that was killed, one with a file, are retired, and a node that is gone.
 former_runs(Config) ->

@@ -6,7 +6,9 @@
 -include_lib("eunit/include/eunit.hrl").
 
 %% In place of the module of a file.
--export([write/2]).
+-export([write/2, position/2, truncate/1]).
+%% For tests on nodes, too.
+-export([full/0, room/0]).
 %% A handler of logger.
 -export([log/2]).
 
@@ -157,11 +159,90 @@ a_file_that_can_not_be_rewritten_goes_on_test() ->
       fun(Dir) ->
           with(Dir, fun() ->
                         ok = file:make_dir(file(Dir) ++ ".new"),
-                        [ok = weft_crdt_log:put(weft_crdt, kept, {x, gcounter, #{{a, 1} => N}})
+                        [ok = weft_crdt_log:keep(weft_crdt, [{kept, {x, gcounter, #{{a, 1} => N}}}])
                          || N <- lists:seq(1, 200)],
                         ok = file:del_dir(file(Dir) ++ ".new")
                     end),
           ?assertEqual([{x, gcounter, #{{a, 1} => 200}}], read(Dir))
+      end).
+
+%% A device that takes half of it stands for a full disk. What was begun is no damage.
+what_can_not_be_written_has_not_happened_test() ->
+    in_directory(
+      fun(Dir) ->
+          Keep = fun(Number) ->
+                     Items = [{Key, gcounter, #{{a, 1} => Number}} || Key <- [x, y]],
+                     weft_crdt_log:keep(weft_crdt, [{kept, Item} || Item <- Items])
+                 end,
+          with(Dir, fun() ->
+                        ok = Keep(1),
+                        Bytes = filelib:file_size(file(Dir)),
+                        ok = full(),
+                        [?assertEqual({error, {enospc, file(Dir)}}, quiet(fun() -> Keep(2) end))
+                         || _ <- [1, 2]],
+                        ?assertEqual(Bytes, filelib:file_size(file(Dir))),
+                        ok = room(),
+                        ok = Keep(3)
+                    end),
+          ?assertEqual([{x, gcounter, #{{a, 1} => 3}}, {y, gcounter, #{{a, 1} => 3}}], read(Dir))
+      end).
+
+%% @private Of what is written, half is in the file.
+-spec full() -> ok.
+full() ->
+    _ = sys:replace_state(weft_crdt_log, fun(Log) ->
+                                             Full = {file_descriptor, ?MODULE,
+                                                     {full, element(3, Log)}},
+                                             setelement(3, Log, Full)
+                                         end),
+    ok.
+
+%% @private
+-spec room() -> ok.
+room() ->
+    _ = sys:replace_state(weft_crdt_log, fun(Log) ->
+                                             {file_descriptor, _, {full, Device}} = element(3, Log),
+                                             setelement(3, Log, Device)
+                                         end),
+    ok.
+
+%% @private
+-spec position(tuple(), non_neg_integer()) -> {ok, non_neg_integer()} | {error, term()}.
+position({file_descriptor, _, {full, Device}}, At) -> file:position(Device, At).
+
+%% @private
+-spec truncate(tuple()) -> ok | {error, term()}.
+truncate({file_descriptor, _, {full, Device}}) -> file:truncate(Device).
+
+quiet(Fun) ->
+    Level = maps:get(level, logger:get_primary_config()),
+    ok = logger:set_primary_config(level, none),
+    try Fun() after ok = logger:set_primary_config(level, Level) end.
+
+%% A directory in the way stands for a full disk. All is in the file that there is, but for what was
+%% being written at its end.
+a_file_that_can_not_be_rewritten_is_read_and_goes_on_test() ->
+    in_directory(
+      fun(Dir) ->
+          written(?ITEMS, Dir),
+          {ok, Whole} = file:read_file(file(Dir)),
+          ok = file:write_file(file(Dir), [Whole, <<0, 0, 0, 40, 1, 2, 3, 4, 131, 104>>]),
+          ok = file:make_dir(file(Dir) ++ ".new"),
+          quiet(fun() ->
+                    ?assertEqual(lists:sort(?ITEMS), read(Dir)),
+                    ?assertEqual({ok, Whole}, file:read_file(file(Dir))),
+                    append([{x, gcounter, #{{a, 1} => 4}}], Dir)
+                end),
+          ok = file:del_dir(file(Dir) ++ ".new"),
+          ?assertEqual([{x, gcounter, #{{a, 1} => 4}} | tl(?MERGED)], read(Dir))
+      end).
+
+a_first_file_that_can_not_be_written_is_named_test() ->
+    in_directory(
+      fun(Dir) ->
+          process_flag(trap_exit, true),
+          ok = file:make_dir(file(Dir) ++ ".new"),
+          ?assertMatch({error, {crdt_file, {_, _}}}, weft_crdt_log:start_link(Dir, 1000))
       end).
 
 %% What is answered is in the file that has the name.
@@ -169,7 +250,7 @@ a_rewritten_file_without_a_synced_name_goes_on_test() ->
     in_directory(
       fun(Dir) ->
           Put = fun(Numbers) ->
-                    [ok = weft_crdt_log:put(weft_crdt, kept, {x, gcounter, #{{a, 1} => N}})
+                    [ok = weft_crdt_log:keep(weft_crdt, [{kept, {x, gcounter, #{{a, 1} => N}}}])
                      || N <- Numbers]
                 end,
           with(Dir, fun() ->
@@ -261,7 +342,10 @@ nothing_is_answered_where_another_node_may_have_written_test_() ->
      end}.
 
 %% @private
--spec write(tuple(), iodata()) -> ok.
+-spec write(tuple(), iodata()) -> ok | {error, enospc}.
+write({file_descriptor, _, {full, Device}}, Bytes) ->
+    ok = file:write(Device, binary:part(iolist_to_binary(Bytes), 0, iolist_size(Bytes) div 2)),
+    {error, enospc};
 write({file_descriptor, _, {Device, Dir}}, Bytes) ->
     ok = file:write(Device, Bytes),
     not_held(Dir).
@@ -302,12 +386,12 @@ with_device(Device) ->
 
 writer() ->
     Item = {x, gcounter, #{{a, 1} => 7}},
-    {_, Writer} = spawn_monitor(fun() -> exit(weft_crdt_log:put(weft_crdt, kept, Item)) end),
+    {_, Writer} = spawn_monitor(fun() -> exit(weft_crdt_log:keep(weft_crdt, [{kept, Item}])) end),
     Writer.
 
 %% With what was written before, as it is.
 append(Items, Dir) ->
-    with(Dir, fun() -> [ok = weft_crdt_log:put(weft_crdt, kept, Item) || Item <- Items] end).
+    with(Dir, fun() -> [ok = weft_crdt_log:keep(weft_crdt, [{kept, Item}]) || Item <- Items] end).
 
 written(Items, Dir) -> append(Items, Dir).
 

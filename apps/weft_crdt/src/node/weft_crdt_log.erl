@@ -10,13 +10,17 @@
 %% is answered, and on the disk when the operating system writes them: the end of a process or node
 %% loses nothing, that of the machine may lose the last seconds.
 %%
+%% What can not be written, on a full disk, for example, has not happened: what was begun of it is
+%% cut off, and the store is told (`keep/2'). If there is no room for a file that is rewritten, the
+%% one that there is goes on.
+%%
 %% A node that stood still may have lost its directory to another one. It is asked before anything
 %% is written, and once more before it counts (`weft_directory_lock:is_held/2'); a change waits,
 %% and with it the store, until that is known, or the lock has ended, and with it all of this.
 -module(weft_crdt_log).
 -behaviour(gen_server).
 
--export([start_link/2, kept/0, clear/1, put/3]).
+-export([start_link/2, kept/0, clear/1, keep/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, format_status/1]).
 
 -define(FORMAT, "weft_crdt ").
@@ -45,10 +49,10 @@ kept() -> gen_server:call(?MODULE, kept, infinity).
 -spec clear(atom()) -> ok.
 clear(_Driver) -> ok.
 
-%% @doc See `weft_driver'. Appends a delta. If it can not be written the caller ends, with the
-%% reason: it has not answered yet.
--spec put(atom(), kept, tuple()) -> ok.
-put(_Driver, kept, Item) -> gen_server:call(?MODULE, {append, Item}, infinity).
+%% @doc See `weft_driver'. Appends deltas. After an error none of them is there.
+-spec keep(atom(), [{kept, tuple()}]) -> ok | {error, {Reason :: term(), file:filename()}}.
+keep(_Driver, Views) ->
+    gen_server:call(?MODULE, {append, [Item || {kept, Item} <- Views]}, infinity).
 
 %% @private
 init({Dir, RewriteMin}) ->
@@ -56,53 +60,79 @@ init({Dir, RewriteMin}) ->
     case filelib:ensure_dir(File) of
         ok ->
             case read(File) of
-                {ok, Items} -> opened(rewritten(Items, File), File, RewriteMin);
+                {ok, Items, Bytes} -> begun(rewritten(Items, File), Bytes, File, RewriteMin);
                 {error, Reason} -> {stop, {crdt_file, Reason}}
             end;
         {error, Reason} -> {stop, {crdt_file, {Reason, File}}}
     end.
 
-opened({ok, Bytes}, File, RewriteMin) ->
-    {ok, Device} = file:open(File, [raw, append, binary]),
-    {ok, #log{file = File, device = Device, bytes = Bytes, rewrite_min = RewriteMin,
-              rewrite_at = max(RewriteMin, 2 * Bytes)}};
-opened({error, Reason}, _, _) ->
+begun({ok, Bytes}, _Before, File, RewriteMin) ->
+    {ok, opened(Bytes, File, RewriteMin)};
+begun({error, {Reason, _}}, Before, File, RewriteMin)
+  when Before > 0, Reason =/= directory_not_held ->
+    logger:warning("weft_crdt: ~ts can not be rewritten (~0tp), and grows on", [File, Reason]),
+    Log = opened(Before, File, RewriteMin),
+    case trimmed(Log) of
+        ok -> {ok, Log};
+        {error, Why} -> {stop, {crdt_file, {Why, File}}}
+    end;
+begun({error, Reason}, _Before, _File, _RewriteMin) ->
     {stop, {crdt_file, Reason}}.
+
+opened(Bytes, File, RewriteMin) ->
+    {ok, Device} = file:open(File, [raw, append, binary]),
+    #log{file = File, device = Device, bytes = Bytes, rewrite_min = RewriteMin,
+         rewrite_at = max(RewriteMin, 2 * Bytes)}.
+
+%% Behind what is whole there may be the beginning of what was not written.
+trimmed(#log{device = Device, bytes = Bytes}) ->
+    case file:position(Device, Bytes) of
+        {ok, Bytes} -> file:truncate(Device);
+        {error, Reason} -> {error, Reason}
+    end.
 
 %% @private
 handle_call(Request, From, Log) ->
     weft_redact:run(fun() -> asked(Request, From, Log) end).
 
-asked({append, Item}, From, Log) ->
-    appended(Item, From, 0, Log);
+asked({append, Items}, From, Log) ->
+    appended(Items, From, 0, Log);
 asked(kept, _From, #log{file = File} = Log) ->
-    {ok, Items} = read(File),
+    {ok, Items, _} = read(File),
     {reply, Items, Log};
 asked(Request, _From, Log) ->
     {reply, weft_stray:call(Request), Log}.
 
 %% What is written twice is the same.
-appended(Item, From, Tries, #log{file = File, device = Device, bytes = Bytes} = Log) ->
-    Record = record(Item),
-    case is_held(File) andalso file:write(Device, Record) of
+appended(Items, From, Tries, #log{file = File, device = Device, bytes = Bytes} = Log) ->
+    Records = [record(Item) || Item <- Items],
+    case is_held(File) andalso file:write(Device, Records) of
         ok ->
-            Written = Log#log{bytes = Bytes + iolist_size(Record)},
+            Written = Log#log{bytes = Bytes + iolist_size(Records)},
             case is_held(File) of
                 true ->
                     gen_server:reply(From, ok),
                     {noreply, compacted(Written)};
-                false -> again(Item, From, Tries, Written)
+                false -> again(Items, From, Tries, Written)
             end;
-        false -> again(Item, From, Tries, Log);
-        {error, Reason} -> {stop, {crdt_file, {Reason, File}}, Log}
+        false -> again(Items, From, Tries, Log);
+        {error, Reason} -> not_written(Reason, From, trimmed(Log), Log)
     end.
 
-again(Item, From, Tries, #log{file = File} = Log) ->
+%% As it was before. If it can not be made so, the next process does not read what was begun.
+not_written(Reason, From, ok, #log{file = File} = Log) ->
+    logger:error("weft_crdt: ~ts can not be written: ~0tp", [File, Reason]),
+    gen_server:reply(From, {error, {Reason, File}}),
+    {noreply, Log};
+not_written(_, _, {error, Reason}, #log{file = File} = Log) ->
+    {stop, {crdt_file, {Reason, File}}, Log}.
+
+again(Items, From, Tries, #log{file = File} = Log) ->
     _ = Tries rem ?SAID_EACH =:= 0 andalso
         logger:warning("weft_crdt: ~ts may be another node's by now (directory_not_held). A change "
                        "waits until that is known, and all that is asked of the store waits "
                        "behind it", [File]),
-    _ = erlang:send_after(?HELD_AGAIN_MS, self(), {append, Item, From, Tries + 1}),
+    _ = erlang:send_after(?HELD_AGAIN_MS, self(), {append, Items, From, Tries + 1}),
     {noreply, Log}.
 
 is_held(File) -> weft_directory_lock:is_held(filename:dirname(File), weft_crdt).
@@ -113,8 +143,8 @@ handle_cast(Request, Log) ->
     {noreply, Log}.
 
 %% @private
-handle_info({append, Item, From, Tries}, Log) ->
-    weft_redact:run(fun() -> appended(Item, From, Tries, Log) end);
+handle_info({append, Items, From, Tries}, Log) ->
+    weft_redact:run(fun() -> appended(Items, From, Tries, Log) end);
 handle_info(Message, Log) ->
     ok = weft_stray:message(Message),
     {noreply, Log}.
@@ -133,10 +163,10 @@ record(Item) ->
 compacted(#log{bytes = Bytes, rewrite_at = At} = Log) when Bytes < At ->
     Log;
 compacted(#log{file = File, device = Device, bytes = Bytes, rewrite_min = Min} = Log) ->
-    {ok, Items} = read(File),
+    {ok, Items, _} = read(File),
     case rewritten(Items, File) of
-        {ok, _} = Rewritten ->
-            {ok, New} = opened(Rewritten, File, Min),
+        {ok, Rewritten} ->
+            New = opened(Rewritten, File, Min),
             _ = file:close(Device),
             New;
         {error, Reason} ->
@@ -161,24 +191,25 @@ rewritten(Items, File) ->
         {error, Reason} -> {error, {Reason, File}}
     end.
 
+%% And how many bytes of the file are whole.
 read(File) ->
     case file:read_file(File) of
-        {error, enoent} -> {ok, []};
+        {error, enoent} -> {ok, [], 0};
         {error, Reason} -> {error, {Reason, File}};
-        {ok, <<?MAGIC, Records/binary>>} -> items(Records, File, []);
+        {ok, <<?MAGIC, Records/binary>> = Bytes} -> items(Records, byte_size(Bytes), File, []);
         {ok, <<?FORMAT, Version, "\n", _/binary>>} when Version >= $2, Version =< $9 ->
             {error, {written_by_another_version, File}};
         {ok, _} -> {error, {damaged, File}}
     end.
 
-items(<<>>, _, Items) ->
-    {ok, lists:reverse(Items)};
-items(Left, File, Items) ->
+items(<<>>, Whole, _, Items) ->
+    {ok, lists:reverse(Items), Whole};
+items(Left, Bytes, File, Items) ->
     case first(Left) of
-        {Term, Rest} -> items(Rest, File, [binary_to_term(Term) | Items]);
+        {Term, Rest} -> items(Rest, Bytes, File, [binary_to_term(Term) | Items]);
         none ->
             case is_cut_off(Left) of
-                true -> cut_off(File, byte_size(Left), Items);
+                true -> cut_off(File, Bytes, byte_size(Left), Items);
                 false -> {error, {damaged, File}}
             end
     end.
@@ -209,7 +240,7 @@ has_record(Left) -> has_record_later(Left).
 has_record_later(<<_, Rest/binary>>) -> has_record(Rest);
 has_record_later(<<>>) -> false.
 
-cut_off(File, Bytes, Items) ->
+cut_off(File, Bytes, Left, Items) ->
     logger:warning("weft_crdt: the last record of ~ts was cut off (~b bytes) and is left out",
-                   [File, Bytes]),
-    {ok, lists:reverse(Items)}.
+                   [File, Left]),
+    {ok, lists:reverse(Items), Bytes - Left}.

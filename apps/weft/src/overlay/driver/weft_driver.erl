@@ -59,7 +59,10 @@
 %% <li>`link_module' (`weft_links'): the module of the link layer. If its `up' brings a function
 %%     `send', messages go by that. If it brings a `session', messages of that session come directly
 %%     to the driver; those of unknown sessions are returned by `unknown/2' of that module.</li>
-%% <li>`view_module' (`weft_view'): keeps what is to be read.</li>
+%% <li>`view_module' (`weft_view'): keeps what is to be read. If it has a function `keep/2', that
+%%     gets the views of an event, before anything else becomes of the event. It may answer
+%%     `{error, Reason}'. Then the event has not happened: a command is answered with `{error,
+%%     {not_written, Reason}}', and of what another event brought only timers are set.</li>
 %% <li>`self' (`node()'), `clock' (a module with now_ms/0 instead of the monotonic clock).</li>
 %% <li>`listens_to' ([]): drivers of this node whose notices become events; `tells' ([]): registered
 %%     processes that get the notices of this driver.</li>
@@ -286,7 +289,30 @@ event(Event, Driver) ->
 
 handled(Event, #driver{core = Core, core_state = CoreState0, clock = Clock} = Driver) ->
     {CoreState, Effects} = Core:handle(Event, now_ms(Clock), CoreState0),
-    perform(Effects, Driver#driver{core_state = CoreState}).
+    case kept(Effects, Driver) of
+        {ok, Left} -> perform(Left, Driver#driver{core_state = CoreState});
+        {error, Reason} -> perform(not_written(Event, Effects, Reason), Driver)
+    end.
+
+%% What is left to do when the views are kept.
+kept(Effects, #driver{name = Name, views = Module}) ->
+    case erlang:function_exported(Module, keep, 2)
+        andalso lists:partition(fun is_view/1, Effects) of
+        false -> {ok, Effects};
+        {[], _} -> {ok, Effects};
+        {Views, Left} ->
+            case Module:keep(Name, [{Key, Value} || {view, Key, Value} <- Views]) of
+                ok -> {ok, Left};
+                {error, Reason} -> {error, Reason}
+            end
+    end.
+
+is_view(Effect) -> element(1, Effect) =:= view.
+
+not_written({command, From, _}, _Effects, Reason) ->
+    [{reply, From, {error, {not_written, Reason}}}];
+not_written(_Event, Effects, _Reason) ->
+    [Effect || {after_ms, _, _} = Effect <- Effects].
 
 now_ms(monotonic) -> erlang:monotonic_time(millisecond);
 now_ms(Clock) -> Clock:now_ms().
