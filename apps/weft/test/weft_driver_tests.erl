@@ -227,6 +227,11 @@ expect(Message) ->
 flush() ->
     receive _ -> flush() after 0 -> ok end.
 
+%% It decides about links and routes; what users have it compute is no more urgent than they are.
+a_driver_has_the_priority_that_it_is_given_test() ->
+    Of = fun(More) -> with_driver(More, fun(Pid) -> process_info(Pid, priority) end) end,
+    ?assertEqual([{priority, high}, {priority, normal}], [Of(#{}), Of(#{priority => normal})]).
+
 %% What users have stored is not for logs; of other cores the state is what helps to find an error.
 a_private_core_is_not_shown_test() ->
     Shown = fun(More) ->

@@ -226,6 +226,9 @@ stray_messages(Config) ->
     [A, G] = pair(Config),
     [ok = crdt(Ref, declare, [count, gcounter]) || Ref <- [A, G]],
     Store = weft_test_nodes:call(A, erlang, whereis, [weft_crdt]),
+    %% What users have it compute is no more urgent than they are.
+    ?assertEqual({priority, normal},
+                 weft_test_nodes:call(A, erlang, process_info, [Store, priority])),
     [weft_test_nodes:call(A, erlang, send, [weft_crdt, Stray])
      || Stray <- [stray, {weft_crdt, 1, {deltas, 1, <<>>, x, y}}, {weft_data, 1, 2, x}]],
     ok = crdt(G, update, [count, increment]),

@@ -61,7 +61,8 @@ store(Config) ->
 -spec start_store(map()) -> {ok, pid()} | {error, term()}.
 start_store(Config) ->
     ok = weft_overlay_sup:reach_members(),
-    Options = maps:merge(Config#{mailbox_max => ?MAILBOX_MAX, private => true,
+    %% Users' values are computed there, so it is no more urgent than they are.
+    Options = maps:merge(Config#{mailbox_max => ?MAILBOX_MAX, private => true, priority => normal,
                                  declared => ets:tab2list(?DECLARED)}, remembered(Config)),
     weft_driver:start_link(weft_crdt, weft_crdt_core, weft_services:options(Options)).
 

@@ -70,6 +70,8 @@
 %%     for cores whose protocol tolerates the loss.</li>
 %% <li>`asked' ([]): nodes that a driver before this one asked to be connected to. Those that the
 %%     core, a topology, does not want are disconnected as after `change/3'.</li>
+%% <li>`priority' (that of processes that decide about links and routes, see `weft_turn'): of the
+%%     process. `normal' for a core that computes what users have given it.</li>
 %% <li>`private' (false): crash reports show neither the state nor messages (`weft_redact').</li>
 %% </ul>
 %% `seed' and `incarnation' get values when absent.
@@ -77,7 +79,8 @@
           {ok, pid()} | {error, term()}.
 start_link(Name, CoreModule, Options) ->
     gen_server:start_link({local, Name}, ?MODULE, {Name, CoreModule, Options},
-                          [{spawn_opt, [{priority, weft_turn:priority(control)}]}]).
+                          [{spawn_opt, [{priority, maps:get(priority, Options,
+                                                            weft_turn:priority(control))}]}]).
 
 %% @doc Replaces the core. Both are topologies (`weft_topology': it can tell which nodes it wants).
 -spec change(Name :: atom(), CoreModule :: module(), Options :: map()) -> ok.
