@@ -25,6 +25,7 @@ on_one_node_test_() ->
                                                 fun a_partition_that_stays_away_is_an_error/0,
                                                 fun a_page_takes_no_longer_than_it_may/0,
                                                 fun keys_before_one_that_hangs_are_found/0,
+                                                fun partitions_are_asked_at_the_same_time/0,
                                                 fun an_earlier_version_is_asked_once_more/0]]
      end}.
 
@@ -138,6 +139,20 @@ keys_before_one_that_hangs_are_found() ->
     weft_test_nodes:until(fun() -> whereis(name_of(Last)) =:= undefined end),
     {Rest, done, none} = pages(Options, Cursor, []),
     ?assertEqual(lists:sort(All), lists:sort(Some ++ Rest)).
+
+%% The second one does not wait for the answer of the first.
+partitions_are_asked_at_the_same_time() ->
+    {ok, _} = weft_kv:list(one),
+    {ok, Owners} = weft_ring_lookup:owners(weft_ring),
+    Hanging = [hanging(Place) || Place <- lists:sublist(Owners, 2)],
+    Self = self(),
+    Folder = spawn_link(fun() -> Self ! {self(), weft_kv:list(one)} end),
+    weft_test_nodes:until(fun() ->
+        [{message_queue_len, 1}, {message_queue_len, 1}]
+            =:= [process_info(Pid, message_queue_len) || Pid <- Hanging] end),
+    [Pid ! back || Pid <- Hanging],
+    receive {Folder, _} -> ok end,
+    weft_test_nodes:until(fun() -> not lists:any(fun is_process_alive/1, Hanging) end).
 
 %% Until there are no more keys, or an error.
 pages(_Options, done, Found) ->

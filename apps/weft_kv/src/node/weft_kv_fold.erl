@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Goes through all keys of a bucket: partition by partition, a page at a time, from as many
-%% replicas as a read asks. So what is held at a time is bounded. Not here: which replicas are asked
-%% and count (`weft_kv_coverage'), what is made of the objects, and pages for callers from outside
-%% (`weft_kv_keys').
+%% replicas as a read asks. While there is little in them, the first pages of some partitions are
+%% asked for at the same time. So what is held at a time is bounded. Not here: which replicas are
+%% asked and count (`weft_kv_coverage'), what is made of the objects, and pages for callers from
+%% outside (`weft_kv_keys').
 -module(weft_kv_fold).
 
 -export([fold/4, page/3, complete/3, covered/2, live/1]).
@@ -12,24 +13,44 @@
 -type cursor() :: {Partition :: non_neg_integer(), After :: binary()}.
 
 -define(PAUSE_MS, 50).
+%% So many partitions at first, and at most.
+-define(AT_A_TIME, 2).
+-define(AT_A_TIME_MAX, 16).
+%% Pages that are smaller together are little: the next ones take no longer if they are more.
+-define(LITTLE_BYTES, 65536).
 
 %% @doc See `weft_kv:fold/3'.
 -spec fold(atom(), weft_kv_bucket:options(), fun((binary(), [binary()], Acc) -> Acc), Acc) ->
           {ok, Acc} | {error, term()}.
 fold(Bucket, Options, Fun, Acc) ->
-    pages({0, <<>>}, Bucket, Options, Fun, Acc).
+    partitions(0, ?AT_A_TIME, {Bucket, Options, Fun}, Acc).
 
-pages(Cursor, Bucket, Options, Fun, Acc0) ->
-    case page(Bucket, Options, Cursor) of
-        {ok, Objects, Next} ->
-            Acc = lists:foldl(fun({Key, Object}, A) -> with(Key, Object, Fun, A) end, Acc0,
-                              Objects),
-            case Next of
-                done -> {ok, Acc};
-                _ -> pages(Next, Bucket, Options, Fun, Acc)
-            end;
-        {error, Reason} -> {error, Reason}
+%% A page of a partition that the ring does not have is the end.
+partitions(First, AtATime, {Bucket, Options, _} = What, Acc0) ->
+    Pages = weft_kv_crew:map(fun(Partition) -> page(Bucket, Options, {Partition, <<>>}) end,
+                             lists:seq(First, First + AtATime - 1), AtATime),
+    case pages(Pages, What, Acc0) of
+        {next, Acc} -> partitions(First + AtATime, at_a_time(AtATime, Pages), What, Acc);
+        Result -> Result
     end.
+
+at_a_time(Before, Pages) ->
+    case erlang:external_size(Pages) < ?LITTLE_BYTES of
+        true -> min(?AT_A_TIME_MAX, 2 * Before);
+        false -> 1
+    end.
+
+pages([], _What, Acc) ->
+    {next, Acc};
+pages([{ok, Objects, Next} | Pages], {Bucket, Options, Fun} = What, Acc0) ->
+    Acc = lists:foldl(fun({Key, Object}, A) -> with(Key, Object, Fun, A) end, Acc0, Objects),
+    case Next of
+        done -> {ok, Acc};
+        {_, <<>>} -> pages(Pages, What, Acc);
+        _ -> pages([page(Bucket, Options, Next) | Pages], What, Acc)
+    end;
+pages([{error, Reason} | _], _What, _Acc) ->
+    {error, Reason}.
 
 with(Key, Object, Fun, Acc) ->
     case live(Object) of
