@@ -310,7 +310,17 @@ few_of_millions_may_fail_test() ->
     Says([{agrees, [6, {11, "kills"}, {29, "failed"}, 3000000, 7]}], [1000000, 2000000], [20, 9]),
     Says([{differs, [{31, "failed"}]}], [1000000, 2000000], [20, 11]),
     Says([{open, [{0, "failed"}]}], [1000000, 1999000], [0, 0]),
-    Says([{differs, [{1, "failed"}]}], [10000, 10000], [0, 1]).
+    Says([{differs, [{1, "failed"}]}], [10000, 10000], [0, 1]),
+    %% One key that is lost is one too many.
+    Kept = fun(Lost) ->
+               Cell = store(<<"riak_availability">>, 6, 24),
+               Rows([2000000, 2000000], [0, 0], [5, 6])
+                   ++ [{Cell, weft_mesh, read_keys, [400, 500]}, {Cell, weft_mesh, lost_keys, Lost}]
+           end,
+    says([{agrees, [{900, "inserted keys"}, {0, "were not there"}]}], "riak_availability",
+         Kept([0, 0])),
+    says([{differs, [{900, "inserted keys"}, {1, "were not there"}]}], "riak_availability",
+         Kept([0, 1])).
 
 %% At the rate at which two quiet cores did them (docs/benchmarks/paper/riak_availability).
 there_is_time_for_millions_test() ->

@@ -60,6 +60,9 @@ each_operation_does_what_it_says() ->
     ?assertEqual(10 + calls(Inserted), length(More)),
     [?assertMatch({N, 0} when N > 3, {calls(Outcome), failed(Outcome)})
      || Outcome <- [Got, Updated, Inserted]],
+    ?assertEqual(undefined, metric(lost_keys, Inserted)),
+    ?assertEqual([5, 2], [metric(Name, Inserted#{read_back => 5, lost => 2})
+                          || Name <- [read_keys, lost_keys]]),
     with_a_rate(),
     supervised(),
     filled_anew(Filled),

@@ -163,6 +163,8 @@ store_metrics() ->
      {recovery_kill_s, "s", less,
       "from a kill until 95 % of the throughput before the first; the longest"},
      {recovery_start_s, "s", less, "from the start of killed nodes until the same"},
+     {read_keys, "", none, "inserted keys that were read at the end"},
+     {lost_keys, "", less, "of these, those that were not there"},
      {state_bytes, "bytes", less, "a state of data that merges"},
      {delta_bytes, "bytes", less, "one change of it"},
      {shown_too_often, "", less, "how often something was shown after that was enough"}].

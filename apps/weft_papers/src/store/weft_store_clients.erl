@@ -6,7 +6,8 @@
 %%
 %% `through => library': they use the client of the store instead (`weft_kv_client'), which asks
 %% another node if one is lost. How many times it did that is counted, too; a failure is what it
-%% tells as an error.
+%% tells as an error. With `read_back' some of the keys that were inserted are read when all is
+%% done. Those that are not there are lost.
 %%
 %% Operations are get of a key that is there, insert of a new key, update of one that is there (read
 %% and written), `mixed' one of these three, each as often. Latencies are those of all operations,
@@ -27,12 +28,17 @@
                   nodes := [node(), ...], clients := pos_integer(),
                   keys := pos_integer(), value_bytes := pos_integer(), seed := integer(),
                   duration_ms := pos_integer(),
+                  %% Of so many keys that were inserted one is read in the end, by the library.
+                  read_back => pos_integer(),
                   %% Of each client.
                   per_second => float()}.
 -type outcome() :: #{elapsed_us := pos_integer(), latencies := weft_load_histogram:snapshot(),
                      seconds := [{Done :: non_neg_integer(), Failed :: non_neg_integer()}],
                      %% Of the library.
-                     repeated => non_neg_integer()}.
+                     repeated => non_neg_integer(),
+                     %% How many of the keys that were inserted were read, and how many were not
+                     %% there.
+                     read_back => non_neg_integer(), lost => non_neg_integer()}.
 
 -define(BUCKET, bench).
 -define(ANSWER_MS, 10000).
@@ -65,20 +71,32 @@ run(#{clients := Clients, duration_ms := DurationMs} = Load) ->
     Counts = counters:new(2 * Seconds, []),
     StartUs = erlang:monotonic_time(microsecond),
     Context = Load#{histogram => Histogram, counts => Counts, last => Seconds - 1,
-                    start_us => StartUs, end_us => StartUs + DurationMs * 1000},
-    Running = [spawn_monitor(fun() -> client(Number, Context) end)
+                    start_us => StartUs, end_us => StartUs + DurationMs * 1000,
+                    inserted => []},
+    Self = self(),
+    Running = [spawn_monitor(fun() -> Self ! {inserted, self(), client(Number, Context)} end)
                || Number <- lists:seq(1, Clients)],
-    lists:foreach(fun({Pid, Monitor}) ->
-                      receive
-                          {'DOWN', Monitor, process, Pid, normal} -> ok;
-                          {'DOWN', Monitor, process, Pid, Why} -> erlang:error({client, Why})
-                      end
-                  end, Running),
-    (end_library(Load))#{
-      elapsed_us => erlang:monotonic_time(microsecond) - StartUs,
+    Inserted = lists:append([inserted(One) || One <- Running]),
+    ElapsedUs = erlang:monotonic_time(microsecond) - StartUs,
+    Read = read_back(Inserted, Load),
+    (maps:merge(Read, end_library(Load)))#{
+      elapsed_us => ElapsedUs,
       latencies => weft_load_histogram:snapshot(Histogram),
       seconds => [{counters:get(Counts, 2 * Second + 1), counters:get(Counts, 2 * Second + 2)}
                   || Second <- lists:seq(0, Seconds - 1)]}.
+
+%% Of the keys that a client has inserted, those that are to be read. It said so before it ended.
+inserted({Pid, Monitor}) ->
+    receive
+        {'DOWN', Monitor, process, Pid, normal} -> receive {inserted, Pid, Keys} -> Keys end;
+        {'DOWN', Monitor, process, Pid, Why} -> erlang:error({client, Why})
+    end.
+
+read_back(Keys, #{read_back := _}) ->
+    There = weft_kv_crew:map(fun(Key) -> by_library({get, Key}, none) end, Keys),
+    #{read_back => length(Keys), lost => length([lost || failed <- There])};
+read_back([], _Load) ->
+    #{}.
 
 begin_library(#{through := library, nodes := Nodes}) ->
     {ok, _} = weft_kv_client:start_link(?MODULE, #{nodes => Nodes, timeout_ms => 3 * ?ANSWER_MS}),
@@ -135,13 +153,22 @@ connected([Node | Nodes], #{value_bytes := ValueBytes}) ->
 client_loop(Connected, Number, Done, Random, Context0) ->
     {StartUs, Context} = begin_us(Context0),
     case Context of
-        #{end_us := EndUs} when StartUs >= EndUs -> ended(Connected);
+        #{end_us := EndUs, inserted := Inserted} when StartUs >= EndUs ->
+            _ = ended(Connected),
+            Inserted;
         #{} ->
             {Request, NewRandom} = request(Number, Done, Random, Context),
             Outcome = asked(Request, Connected),
             ok = counted(Outcome, StartUs, Context),
-            client_loop(next(Outcome, Connected, Context), Number, Done + 1, NewRandom, Context)
+            client_loop(next(Outcome, Connected, Context), Number, Done + 1, NewRandom,
+                        remembered(Request, Outcome, Context))
     end.
+
+%% Those that are read in the end are from all of the time.
+remembered({insert, Key}, done, #{read_back := OneOf, inserted := Inserted} = Context) ->
+    Context#{inserted := [Key || erlang:phash2(Key, OneOf) =:= 0] ++ Inserted};
+remembered(_Request, _Outcome, Context) ->
+    Context.
 
 ended({library, _Value}) ->
     ok;
@@ -260,7 +287,7 @@ metrics(Outcomes) ->
     Done = lists:sum([Count || {Count, _} <- Sums]),
     [{calls_per_s, Done * 1.0e6 / ElapsedUs}, {calls, Done},
      {failed_operations, lists:sum([Count || {_, Count} <- Sums])}
-     | [{repeated_operations, Count} || Count <- repeated(Outcomes)]
+     | [{repeated_operations, Count} || Count <- repeated(Outcomes)] ++ kept(Outcomes)
        ++ [{Metric, weft_load_histogram:percentile(Percent, Latencies)}
         || {Metric, Percent} <- [{latency_p50_us, 50}, {latency_p99_us, 99}]]].
 
@@ -273,4 +300,11 @@ repeated(Outcomes) ->
     case [Count || #{repeated := Count} <- Outcomes] of
         [] -> [];
         Counts -> [lists:sum(Counts)]
+    end.
+
+kept(Outcomes) ->
+    case [Outcome || #{read_back := _} = Outcome <- Outcomes] of
+        [] -> [];
+        Kept -> [{read_keys, lists:sum([Read || #{read_back := Read} <- Kept])},
+                 {lost_keys, lists:sum([Lost || #{lost := Lost} <- Kept])}]
     end.

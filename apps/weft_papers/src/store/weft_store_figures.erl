@@ -85,7 +85,8 @@ losses_figures() ->
        "operations at most 1 of 100,000 fails.",
        cells => cells("riak availability"), findings => fun available/1,
        charts => fun available_charts/1,
-       not_shown => "Nodes that are away for long, and hosts that are cut off."}].
+       not_shown => "Nodes that are away for long, and hosts that are cut off. One node is killed "
+       "at a time, never the first one, and the next one when the copies are back."}].
 
 cells(Title) -> ["--suites", "store", "--only", "store: " ++ Title].
 
@@ -296,22 +297,31 @@ per_second(Workload, Results) ->
 
 %% Of all repetitions together.
 available(Results) ->
-    [{available_verdict(Done, Failed, Fewest),
+    [{available_verdict(Done, Failed, Lost, Fewest),
       [on(Nodes), ", ", number(sum(Cell, <<"kills">>, Results)), " kills and starts",
        weft_papers_verdict:no_failures(Fewest), ": ",
        number(Failed), " operations failed and ", number(Done), " did not; ",
        number(sum(Cell, <<"repeated_operations">>, Results)), " times the client asked another "
-       "node after an error"]}
+       "node after an error", read_back(Lost, sum(Cell, <<"read_keys">>, Results))]}
      || {_, <<"riak_availability">>, _, Nodes, _, _} = Cell <- weft_report_results:cells(Results),
         Done <- [sum(Cell, <<"calls">>, Results)], Done > 0,
         Failed <- [sum(Cell, <<"failed_operations">>, Results)],
+        Lost <- [sum(Cell, <<"lost_keys">>, Results)],
         Fewest <- [fewest(Cell, <<"kills">>, Results)]].
 
+%% Results of before have none.
+read_back(_Lost, Read) when Read == 0 -> "";
+read_back(Lost, Read) ->
+    ["; of ", number(Read), " inserted keys that were read at the end ", number(Lost),
+     " were not there"].
+
 %% Operations that fail while nothing else does are no better.
-available_verdict(Done, Failed, _) when Failed > ?FAILED_SHARE * (Done + Failed) -> differs;
-available_verdict(Done, Failed, Fewest) when Done + Failed >= ?OPERATIONS_MIN ->
+available_verdict(_Done, _Failed, Lost, _Fewest) when Lost > 0 -> differs;
+available_verdict(Done, Failed, _Lost, _Fewest)
+  when Failed > ?FAILED_SHARE * (Done + Failed) -> differs;
+available_verdict(Done, Failed, _Lost, Fewest) when Done + Failed >= ?OPERATIONS_MIN ->
     weft_papers_verdict:with_failures(Fewest, agrees);
-available_verdict(_Done, _Failed, _Fewest) -> open.
+available_verdict(_Done, _Failed, _Lost, _Fewest) -> open.
 
 fewest(Cell, Metric, Results) ->
     case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of

@@ -40,6 +40,8 @@
 -define(OF_CAPACITY, 0.7).
 %% Of `riak_availability': before a kill, and before the start after it.
 -define(PAUSE_MS, 10000).
+%% Of so many keys that are inserted there one is read when all is over.
+-define(READ_BACK, 32).
 %% Requests per second and node of the store. 24 nodes are well below what two cores can do.
 -define(PER_NODE, #{riak_get_rate => 40, riak_insert_rate => 30, riak_update_rate => 15}).
 %% Shares of the time of `riak_elasticity'.
@@ -255,7 +257,8 @@ again(Nodes, [Role | Roles], Ring, Then) ->
 available(Load, Store, Generators, #{duration_ms := DurationMs, pause_ms := PauseMs}, Dir, Nodes) ->
     Through = Load#{through => library},
     _ = loads(Through#{duration_ms => DurationMs div 10}, 1, Generators, Nodes),
-    Running = begun(Through#{duration_ms => DurationMs}, 2, Generators, Nodes),
+    Running = begun(Through#{duration_ms => DurationMs, read_back => ?READ_BACK}, 2, Generators,
+                    Nodes),
     #{nodes := Members} = Load,
     Round = #{until_ms => erlang:monotonic_time(millisecond) + DurationMs, pause_ms => PauseMs,
               dir => Dir, members => Members},
