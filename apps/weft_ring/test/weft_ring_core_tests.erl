@@ -148,6 +148,20 @@ who_has_forgotten_the_ring_owns_nothing_until_it_joins_again_test() ->
     ?assertEqual([], wrong_in_the_end([a, b, c], World)),
     ?assertEqual([], wrong_in_the_end([a, b, c], quiet(restart(b, crash(b, World))))).
 
+%% Of a name that nobody has, for example. Who asks whom he has asked before hears no more of it.
+a_join_that_nobody_answers_is_said_once_and_then_seldom_test() ->
+    Said = fun(World) -> [Via || {unanswered, Via} <- World#world.warnings] end,
+    Asked = command(a, {join, typo}, started(a, world([]))),
+    ?assertEqual([], Said(rounds(1, Asked))),
+    World0 = command(a, {join, typo}, rounds(2, Asked)),
+    ?assertEqual([typo], Said(World0)),
+    ?assertEqual([typo], Said(rounds(100, World0))),
+    ?assertEqual([typo, typo], Said(rounds(118, World0))),
+    Other = rounds(2, command(a, {join, other}, World0)),
+    ?assertEqual([other, typo], Said(Other)),
+    Joined = command(a, {join, b}, command(b, create, started(b, Other))),
+    ?assertEqual([other, typo], Said(rounds(200, Joined))).
+
 a_removed_node_gives_way_when_it_comes_back_test() ->
     World0 = full([a, b, c]),
     World1 = quiet(commit(a, [{b, remove}], crash(b, World0))),
@@ -409,6 +423,8 @@ effect({notice, {handoff, cancel, Transfer}}, Node, World) ->
                 copied = lists:delete({Node, Transfer}, World#world.copied)};
 effect({notice, {warning, Warning}}, _, #world{warnings = Warnings} = World) ->
     World#world{warnings = [Warning | Warnings]};
+effect({notice, {unanswered, _} = Unanswered}, _, #world{warnings = Warnings} = World) ->
+    World#world{warnings = [Unanswered | Warnings]};
 effect({notice, leave}, _, #world{warnings = Warnings} = World) ->
     World#world{warnings = [leave | Warnings]};
 effect({reply, Ref, Reply}, _, #world{replies = Replies} = World) ->

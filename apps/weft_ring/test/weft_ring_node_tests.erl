@@ -4,6 +4,9 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+%% A handler of logger.
+-export([log/2]).
+
 -define(KEPT, #{ring => weft_ring_table:create({a, 1}, here, 8, 3), asked => b}).
 
 what_was_written_is_read_test() ->
@@ -74,6 +77,25 @@ a_ring_that_may_be_another_nodes_is_not_written_test() ->
                 ?assertMatch({ok, #{ring := _}}, weft_ring_file:read(Dir)),
                 ok = gen_server:stop(Lock)
             end).
+
+a_join_that_nobody_answers_is_in_the_log_test() ->
+    running(fun(_Dir) ->
+                ok = logger:set_primary_config(level, warning),
+                ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+                ok = weft_ring:join('typo@nowhere'),
+                [weft_ring_server ! {timer, sync} || _ <- [1, 2]],
+                try receive {said, Text} -> Text after 10000 -> "nothing" end of
+                    Said -> ?assertNotEqual(nomatch, string:find(Said, "typo@nowhere"))
+                after ok = logger:remove_handler(?MODULE)
+                end
+            end).
+
+%% @private
+-spec log(logger:log_event(), logger:handler_config()) -> term().
+log(#{msg := {Format, Arguments}}, #{config := Test}) when is_list(Format) ->
+    Test ! {said, lists:flatten(io_lib:format(Format, Arguments))};
+log(_Other, _Config) ->
+    ok.
 
 %% Of a version that knows more.
 a_command_that_is_not_known_ends_nothing_test() ->

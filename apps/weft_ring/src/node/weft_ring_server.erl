@@ -243,6 +243,10 @@ effect({notice, {handoff, cancel, Transfer}}, Server) ->
 effect({notice, leave}, Server) ->
     self() ! settle,
     Server;
+effect({notice, {unanswered, Via}}, Server) ->
+    logger:warning("weft_ring: ~ts has not answered yet that this node wants to join its ring. Is "
+                   "that its name, can it be reached, and has it a ring? It is asked again", [Via]),
+    Server;
 effect({notice, {warning, Warning}}, Server) ->
     logger:warning("weft_ring: ~0tp", [Warning]),
     Server.

@@ -38,10 +38,15 @@
 %% Token}', `{handoff, done | failed, Transfer}', `{promised, Transfer}', `{leave, ready}', `ring'.
 %% Views: `ring', `asked' (the node that was asked to let this one join), `forgotten', `mine' (the
 %% partitions this node takes itself for the owner of).
+%% A join that nobody answers is asked again each `sync_ms'. The notice `{unanswered, Via}' says so,
+%% once when it has been in vain for that long, and seldom after that.
 -module(weft_ring_core).
 -behaviour(weft_core).
 
 -export([init/2, handle/3, ring/1, mine/1]).
+
+%% That a join is not answered is said with the second sync, and then with each of so many.
+-define(SAID_EACH, 120).
 
 -record(state, {
     self :: node(),
@@ -105,8 +110,9 @@ handle({neighbour_down, Node, _Reason}, _NowMs, #state{neighbours = Neighbours} 
 handle({timer, sync}, _NowMs, State0) ->
     {State1, Mended} = mend(State0#state{failed = []}),
     {State2, Effects} = work(State1),
-    {Nodes, State} = some(1, peers(State2), State2),
-    {State, Mended ++ Effects ++ ask(State)
+    {State3, Unanswered} = unanswered(State2),
+    {Nodes, State} = some(1, peers(State3), State3),
+    {State, Mended ++ Effects ++ ask(State) ++ Unanswered
          ++ [greeting(Node, State) || Node <- Nodes]
          ++ [{after_ms, option(sync_ms, State), sync}]};
 handle({notice, _}, _NowMs, State) ->
@@ -123,7 +129,7 @@ command(Ref, create, #state{ring = none, via = none} = State) ->
 command(Ref, {join, Via}, #state{ring = Ring, self = Self} = State0) ->
     case Ring =:= none orelse weft_ring_table:member(Self, Ring) =:= gone of
         true ->
-            State = State0#state{via = Via},
+            State = asking(Via, State0),
             {State, [{view, asked, Via} | ask(State)] ++ [{reply, Ref, ok}]};
         false ->
             {State0, [{reply, Ref, {error, has_ring}}]}
@@ -257,6 +263,20 @@ ask(#state{via = Via, self = Self, ring = Ring} = State) ->
             [{send, Via, {ring, 1, {join, option(location, State)}}}];
         _ -> []
     end.
+
+%% How many syncs were in vain is among the options: the state of earlier code has no place for it.
+asking(Via, #state{via = Via} = State) -> State;
+asking(Via, #state{options = Options} = State) ->
+    State#state{via = Via, options = Options#{unanswered => 0}}.
+
+unanswered(#state{via = Via, options = Options} = State) ->
+    Syncs = case ask(State) of
+                [] -> 0;
+                _ -> maps:get(unanswered, Options, 0) + 1
+            end,
+    IsSaid = Syncs =:= 2 orelse (Syncs > 0 andalso Syncs rem ?SAID_EACH =:= 0),
+    {State#state{options = Options#{unanswered => Syncs}},
+     [{notice, {unanswered, Via}} || IsSaid]}.
 
 %% Neighbours that the ring knows, also as gone.
 peers(#state{ring = none}) ->
