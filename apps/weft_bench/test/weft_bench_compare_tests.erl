@@ -203,11 +203,11 @@ what_is_another_one_in_two_loads_is_told_test() ->
                               {"config_rounds_per_us", "7.2"}, {"node_count", "8"},
                               {"variant", "weft_mesh"},
                               {"config_operations", lists:duplicate(100, $x)} | Same], [])),
+    Lines = string:lexemes(unicode:characters_to_list(?capturedOutput), "\n"),
     ?assertEqual(["note: variant was -, is weft_mesh", "note: node_count was 4, is 8",
                   "note: config_driver was one, is two",
                   "note: config_operations is another one, see environment.csv"],
-                 [Line || "note: " ++ _ = Line
-                              <- string:lexemes(unicode:characters_to_list(?capturedOutput), "\n")]).
+                 [Line || "note: " ++ _ = Line <- Lines]).
 
 %% Of so many operations, done or failed.
 failures_are_compared_by_their_share_test_() ->

@@ -236,10 +236,9 @@ is_candidate(Node, #sampler{candidates = Candidates}) ->
 absent(Node, #sampler{absent = Absent} = Sampler) ->
     Sampler#sampler{absent = Absent#{Node => now_ms() + ?RETRY_MS}}.
 
-%% For each role the first candidate that is there. For a duty this node always is; a witness may be
-%% wanting.
-%% Who is not connected is not there, because to monitor such a node may take as long as to find out
-%% that it does not answer.
+%% For each role the first candidate that is there. For a duty this node always is; there may be no
+%% witness. Who is not connected is not there, because to monitor such a node may take as long as to
+%% find out that it does not answer.
 chosen(#sampler{agents = Before, candidates = Candidates, absent = Absent} = Sampler) ->
     There = [node() | nodes(connected)] -- maps:keys(Absent),
     Agents = maps:from_list([{Role, agent(Node, maps:get(Role, Before, none))}

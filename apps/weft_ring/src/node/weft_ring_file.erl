@@ -18,7 +18,8 @@
 %% calling process.
 -spec in_memory() -> ok.
 in_memory() ->
-    _ = ets:whereis(?KEPT) =/= undefined orelse ets:new(?KEPT, [named_table, public]),
+    _ = ets:whereis(?KEPT) =/= undefined
+        orelse ets:insert(ets:new(?KEPT, [named_table, public]), {kept, #{}}),
     ok.
 
 %% @doc What was written last; nothing if nothing was. A file that is damaged is not guessed at: the
@@ -28,7 +29,7 @@ read(none) ->
     %% Where the application was started by earlier code there is no table.
     case ets:whereis(?KEPT) of
         undefined -> {ok, #{}};
-        Table -> {ok, maps:from_list(ets:tab2list(Table))}
+        Table -> {ok, ets:lookup_element(Table, kept, 2)}
     end;
 read(Dir) ->
     File = filename:join(Dir, ?NAME),
@@ -59,7 +60,7 @@ write(none, Kept) ->
     case ets:whereis(?KEPT) of
         undefined -> ok;
         Table ->
-            true = ets:insert(Table, maps:to_list(Kept)),
+            true = ets:insert(Table, {kept, Kept}),
             ok
     end;
 write(Dir, Kept) ->

@@ -48,15 +48,15 @@ begun(Step, Module, {Partition, _, To} = Transfer) ->
         {_, {error, Reason}} -> {error, {Module, Reason}}
     end.
 
-%% If one of them does not get there soon, the others serve again.
+%% If one of them does not get there soon, all serve again.
 finished([], _Given, _Transfer) ->
     ok;
 finished([Module | Modules], Given, Transfer) ->
     case finish(process(Module, Transfer), Transfer) of
         ok -> finished(Modules, [Module | Given], Transfer);
         {error, Reason} ->
-            lists:foreach(fun(Other) -> process(Other, Transfer) ! {not_given, Transfer} end,
-                          Given),
+            lists:foreach(fun(Any) -> process(Any, Transfer) ! {not_given, Transfer} end,
+                          [Module | Given]),
             {error, {Module, Reason}}
     end.
 
