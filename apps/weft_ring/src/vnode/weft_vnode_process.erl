@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The process of one partition. It carries out commands one after the other, by a module of
-%% the behaviour `weft_vnode', and runs the cores of handoffs, at either end.
+%% @doc The process of one partition. It carries out commands on its data (`weft_vnode_data') one
+%% after the other, and runs the cores of handoffs, at either end.
 %%
 %% If more than `queue_max' messages wait here, commands are answered with `overload' and not
 %% looked at. A partition that was handed over refuses commands (`moved'). It drops its data and
@@ -38,8 +38,7 @@
 -record(vnode, {name :: atom(),
                 module :: module(),
                 partition :: non_neg_integer(),
-                data = ?NOT_OPEN(yet) :: term(),
-                kept = weft_vnode_notes:fresh() :: weft_vnode_notes:kept(),
+                data = ?NOT_OPEN(yet) :: ?NOT_OPEN(term()) | weft_vnode_data:data(),
                 config :: map(),
                 sending = none :: none | #sending{},
                 receiving = none :: none | weft_ring_handoff_receiver_core:state(),
@@ -73,17 +72,17 @@ opened(Options, #vnode{name = Name, module = Module, partition = Partition} = Vn
     true = erlang:garbage_collect(),
     true = register(Name, self()),
     case Opened of
-        {ok, Data} -> {noreply, with_data(Data, Vnode)};
-        {ok, Data, Kept} -> {noreply, with_data(Data, Vnode#vnode{kept = Kept})};
+        {ok, Of} -> {noreply, with_data(Of, weft_vnode_notes:fresh(), Vnode)};
+        {ok, Of, Kept} -> {noreply, with_data(Of, Kept, Vnode)};
         {error, Reason} ->
             logger:error("~ts can not be opened: ~0tP", [Name, Reason, 20]),
             _ = erlang:send_after(?FAILED_MS, self(), ended),
             {noreply, Vnode#vnode{data = ?NOT_OPEN(Reason)}}
     end.
 
-with_data(Data, Vnode) ->
+with_data(Of, Kept, #vnode{name = Name, module = Module} = Vnode) ->
     _ = erlang:send_after(?TICK_MS, self(), tick),
-    anew(Vnode#vnode{data = Data}).
+    anew(Vnode#vnode{data = weft_vnode_data:new(Name, Module, Of, Kept)}).
 
 %% @private
 handle_call(waiting, _From, #vnode{data = ?NOT_OPEN(_)} = Vnode) ->
@@ -98,15 +97,15 @@ asked({command, Role, Key, Command}, From, Vnode) ->
         {error, Reason} -> {reply, {error, Reason}, Vnode};
         ok -> command(From, Key, Command, Vnode)
     end;
-asked({cover, Question}, _From, #vnode{module = Module, data = Data} = Vnode) ->
+asked({cover, Question}, _From, #vnode{data = Data} = Vnode) ->
     case refused(primary, Vnode) of
         {error, Reason} -> {reply, {error, Reason}, Vnode};
-        ok -> {reply, {ok, Module:cover(Question, Data)}, Vnode}
+        ok -> {reply, {ok, weft_vnode_data:cover(Question, Data)}, Vnode}
     end;
 asked(opened, _From, Vnode) ->
     {reply, {ok, started}, Vnode};
-asked(waiting, _From, #vnode{module = Module, data = Data} = Vnode) ->
-    Waiting = weft_vnode_optional:waiting(Module, Data),
+asked(waiting, _From, #vnode{data = Data} = Vnode) ->
+    Waiting = weft_vnode_data:waiting(Data),
     {reply, Waiting + case promised(Vnode) of none -> 0; _ -> 1 end, Vnode};
 asked({Step, Transfer}, {Caller, _} = From, #vnode{sending = none} = Vnode)
   when Step =:= hand_over orelse Step =:= catch_up, node(Caller) =:= node() ->
@@ -141,8 +140,12 @@ told({handoff, Timers, {timer, Timer}}, #vnode{sending = #sending{timers = Timer
     {noreply, sender({timer, Timer}, Vnode)};
 told({handoff, Timers, reconnect}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, reconnect(Vnode)};
-told({handoff, Timers, {started, Result}}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
-    {noreply, case Result of {ok, _} -> sender(link_up, watch(Vnode)); _ -> later(Vnode) end};
+told({handoff, Timers, {started, {ok, started}}},
+     #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+    {noreply, sender(link_up, watch(Vnode))};
+told({handoff, Timers, {started, {error, _}}},
+     #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+    {noreply, later(Vnode)};
 told({handoff, _Outdated, _}, Vnode) ->
     {noreply, Vnode};
 told({'DOWN', Ref, process, _, _}, #vnode{sending = #sending{waiting = Ref}} = Vnode) ->
@@ -151,15 +154,17 @@ told({'DOWN', Ref, process, _, _}, #vnode{sending = #sending{peer = Ref}} = Vnod
     {noreply, later(sender(link_down, Vnode))};
 told({'DOWN', _Outdated, process, _, _}, Vnode) ->
     {noreply, Vnode};
-told({not_given, Transfer}, #vnode{given = Given} = Vnode) ->
-    {noreply, case Given of Transfer -> anew(Vnode#vnode{given = false}); _ -> Vnode end};
-told({over, Transfer}, #vnode{given = Given} = Vnode) ->
-    case Given of Transfer -> over(Vnode); _ -> {noreply, Vnode} end;
-told(tick, Vnode) ->
+told({not_given, Transfer}, #vnode{given = Transfer} = Vnode) ->
+    {noreply, anew(Vnode#vnode{given = false})};
+told({over, Transfer}, #vnode{given = Transfer} = Vnode) ->
+    over(Vnode);
+told({Outdated, _}, Vnode) when Outdated =:= not_given; Outdated =:= over ->
+    {noreply, Vnode};
+told(tick, #vnode{data = Data} = Vnode) ->
     _ = erlang:send_after(?TICK_MS, self(), tick),
     %% What is asked at rest may end the data, and may not be asked in the midst of something. And
     %% what need not be on disk at once is to be there some time.
-    tick(case commits(Vnode) of true -> committed(Vnode); false -> Vnode end);
+    tick(case weft_vnode_data:commits(Data) of true -> committed(Vnode); false -> Vnode end);
 told({'EXIT', _Port, normal}, Vnode) ->
     {noreply, Vnode};
 told(Message, Vnode) ->
@@ -169,8 +174,8 @@ told(Message, Vnode) ->
 %% @private
 terminate(_Reason, #vnode{data = ?NOT_OPEN(_)}) ->
     ok;
-terminate(Reason, #vnode{module = Module, data = Data}) ->
-    weft_vnode_optional:terminate(Module, Reason, Data).
+terminate(Reason, #vnode{data = Data}) ->
+    weft_vnode_data:terminate(Reason, Data).
 
 %% What users have stored is not for logs.
 %% @private
@@ -195,9 +200,9 @@ whose(primary, #vnode{partition = Partition}) ->
         {error, Reason} -> {error, Reason}
     end.
 
-command(From, Key, Command, #vnode{module = Module, data = Data} = Vnode) ->
-    To = {From, weft_vnode_optional:is_held(Module, Key, Command, Data)},
-    {noreply, case Module:command(Key, Command, Data) of
+command(From, Key, Command, #vnode{data = Data} = Vnode) ->
+    To = {From, weft_vnode_data:is_held(Key, Command, Data)},
+    {noreply, case weft_vnode_data:command(Key, Command, Data) of
                   {reply, Reply} -> answer_to(To, {ok, Reply}, Vnode);
                   {change, Change, Reply} -> changes([{Key, Change}], To, Reply, Vnode);
                   {changes, Changes, Reply} -> changes(Changes, To, Reply, Vnode)
@@ -217,15 +222,11 @@ changed(Key, Change, #vnode{sending = none} = Vnode) ->
 changed(Key, Change, Vnode) ->
     sender({update, command, Key, Change}, Vnode).
 
-%% A change that failed at its owner is the caller's to know. Where it is repeated it must not fail.
-change(Key, Change, Note, #vnode{module = Module, data = Data} = Vnode) ->
-    case {Module:change(Key, Change, Note, Data), Note} of
-        {{ok, New}, _} -> noted(Note, Vnode#vnode{data = New});
-        {{error, Reason}, none} -> Vnode#vnode{failed = {error, {failed, Reason}}};
-        {{error, Reason}, _} -> not_written(Reason, Vnode)
+change(Key, Change, Note, #vnode{data = Data} = Vnode) ->
+    case weft_vnode_data:change(Key, Change, Note, Data) of
+        {ok, New} -> Vnode#vnode{data = New};
+        {error, Reason} -> Vnode#vnode{failed = {error, {failed, Reason}}}
     end.
-
-commits(#vnode{module = Module}) -> weft_vnode_optional:commits(Module).
 
 answer_to({From, true}, Answer, #vnode{held = Held} = Vnode) ->
     Vnode#vnode{held = [{From, Answer} | Held]};
@@ -246,44 +247,17 @@ settled({stop, Reason, #vnode{held = [_ | _]} = Vnode}) ->
 settled(Other) ->
     Other.
 
-committed(#vnode{module = Module, data = Data, held = Held} = Vnode) ->
-    {Result, New} = case Module:commit(Data) of
-                        {ok, D} -> {ok, D};
-                        {error, Reason, D} -> {{error, {failed, Reason}}, D}
-                    end,
+committed(#vnode{data = Data, held = Held} = Vnode) ->
+    {Result, New} = weft_vnode_data:commit(Data),
     lists:foreach(fun({From, Answer}) ->
-                      gen_server:reply(From, case Result of ok -> Answer; _ -> Result end)
+                      gen_server:reply(From, case Result of
+                                                 ok -> Answer;
+                                                 {error, Reason} -> {error, {failed, Reason}}
+                                             end)
                   end, lists:reverse(Held)),
     Vnode#vnode{data = New, held = []}.
 
-%% Before the other end hears of it.
-on_disk(#vnode{module = Module, data = Data} = Vnode) ->
-    case commits(Vnode) andalso Module:commit(Data) of
-        false -> Vnode;
-        {ok, New} -> Vnode#vnode{data = New};
-        {error, Reason, _} -> not_written(Reason, Vnode)
-    end.
-
-noted(Note, #vnode{kept = Kept} = Vnode) ->
-    Vnode#vnode{kept = weft_vnode_notes:add(Note, Kept)}.
-
-%% From here on there is no log, so a handoff that was under way has to begin anew.
-anew(#vnode{kept = Kept} = Vnode) ->
-    Attempt = weft_vnode_notes:next_attempt(erlang:system_time(microsecond), Kept),
-    note({reset, Attempt}, Vnode).
-
-note(Note, #vnode{module = Module, data = Data} = Vnode) ->
-    noted(Note, written(weft_vnode_optional:note(Module, Note, Data), Vnode)).
-
-%% What can not be written, the other end may not take for written. The next process of the
-%% partition goes on with what is.
-written({ok, Data}, Vnode) -> Vnode#vnode{data = Data};
-written({error, Reason}, Vnode) -> not_written(Reason, Vnode).
-
--spec not_written(term(), #vnode{}) -> no_return().
-not_written(Reason, #vnode{name = Name}) ->
-    logger:error("~ts can not be written, and ends: ~0tP", [Name, Reason, 20]),
-    exit(not_written).
+anew(#vnode{data = Data} = Vnode) -> Vnode#vnode{data = weft_vnode_data:anew(Data)}.
 
 %% --- to the next owner ------------------------------------------------------------------------
 
@@ -293,8 +267,8 @@ hand_over(Step, Transfer, From, #vnode{given = Other} = Vnode)
   when Other =/= false, Other =/= Transfer ->
     hand_over(Step, Transfer, From, anew(Vnode#vnode{given = false}));
 hand_over(Step, {_, _, To} = Transfer, {Caller, _} = From,
-          #vnode{name = Name, kept = #{log := Log}, config = Config} = Vnode) ->
-    {Core, Effects} = weft_vnode_handoff:sender(Step, Transfer, Log, Config),
+          #vnode{name = Name, data = Data, config = Config} = Vnode) ->
+    {Core, Effects} = weft_vnode_handoff:sender(Step, Transfer, weft_vnode_data:log(Data), Config),
     Courier = weft_vnode_handoff:carried_by(none, {Name, To}, map_get(channel, Config)),
     Sending = #sending{core = Core, transfer = Transfer, waiter = From, courier = Courier,
                        waiting = monitor(process, Caller), timers = make_ref(), peer = none},
@@ -328,15 +302,16 @@ effect({send, Msg}, #vnode{name = Name, config = #{channel := Channel},
     Courier = weft_vnode_handoff:carried_by(Before, {Name, To}, Channel),
     Courier ! {carry, Msg},
     Vnode#vnode{sending = Sending#sending{courier = Courier}};
-effect({read, Cursor, Max}, #vnode{module = Module, data = Data} = Vnode) ->
-    {Items, Next} = Module:items(Cursor, Max, Data),
+effect({read, Cursor, Max}, #vnode{data = Data} = Vnode) ->
+    {Items, Next} = weft_vnode_data:items(Cursor, Max, Data),
     sender({batch, Items, Next}, Vnode);
 effect({apply, command, Key, Change, none}, Vnode) ->
     change(Key, Change, none, Vnode);
 effect({apply, command, Key, Change, Number}, Vnode) ->
     change(Key, Change, {log, Number, Key, Change}, Vnode);
-effect({What, _Number} = Note, Vnode) when What =:= truncate; What =:= reset ->
-    note(Note, Vnode);
+effect({What, _Number} = Note, #vnode{data = Data} = Vnode)
+  when What =:= truncate; What =:= reset ->
+    Vnode#vnode{data = weft_vnode_data:note(Note, Data)};
 effect({refuse, command, Reason}, Vnode) ->
     Vnode#vnode{failed = {error, Reason}};
 effect({after_ms, Ms, Timer}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
@@ -369,8 +344,9 @@ received(Sender, Msg, #vnode{partition = Partition} = Vnode) ->
             answer(Sender, weft_ring_handoff_receiver_core:refuse(Msg, Reason), Vnode)
     end.
 
-receiver(Sender, Msg, #vnode{receiving = none, kept = #{mark := Mark}} = Vnode) ->
-    receiver(Sender, Msg, Vnode#vnode{receiving = weft_vnode_handoff:receiver(Mark)});
+receiver(Sender, Msg, #vnode{receiving = none, data = Data} = Vnode) ->
+    Core = weft_vnode_handoff:receiver(weft_vnode_data:mark(Data)),
+    receiver(Sender, Msg, Vnode#vnode{receiving = Core});
 receiver(Sender, Msg, #vnode{receiving = Core0} = Vnode) ->
     {Core, Effects} = weft_ring_handoff_receiver_core:handle({message, Msg}, Core0),
     %% What comes from another owner is not what was given away.
@@ -382,12 +358,12 @@ answer(Sender, Effects, Vnode) ->
 taken({send, Msg}, Sender, Vnode) ->
     _ = erlang:send(Sender, {weft_vnode, sender, Msg}, [nosuspend]),
     Vnode;
-taken({clear, Mark}, _, #vnode{module = Module, data = Data} = Vnode) ->
-    noted({mark, Mark}, written(Module:clear({mark, Mark}, Data), Vnode));
-taken({items, Items, Mark}, _, #vnode{module = Module, data = Data} = Vnode) ->
-    on_disk(noted({mark, Mark}, written(Module:take(Items, {mark, Mark}, Data), Vnode)));
-taken({update, Key, Change, Mark}, _, #vnode{module = Module, data = Data} = Vnode) ->
-    on_disk(noted({mark, Mark}, written(Module:change(Key, Change, {mark, Mark}, Data), Vnode))).
+taken({clear, Mark}, _, #vnode{data = Data} = Vnode) ->
+    Vnode#vnode{data = weft_vnode_data:clear(Mark, Data)};
+taken({items, Items, Mark}, _, #vnode{data = Data} = Vnode) ->
+    Vnode#vnode{data = weft_vnode_data:take(Items, Mark, Data)};
+taken({update, Key, Change, Mark}, _, #vnode{data = Data} = Vnode) ->
+    Vnode#vnode{data = weft_vnode_data:update(Key, Change, Mark, Data)}.
 
 %% --- at rest ----------------------------------------------------------------------------------
 
@@ -407,20 +383,16 @@ tick(#vnode{sending = Sending} = Vnode) when Sending =/= none ->
         ok -> at_rest(Vnode);
         {error, _} -> {noreply, Vnode}
     end;
-tick(#vnode{kept = #{mark := Mark}, partition = Partition, module = Module} = Vnode)
-  when Mark =/= none ->
-    case erlang:function_exported(Module, cancelled, 2)
-        andalso weft_vnode_plan:is_of_others(Partition) of
+tick(#vnode{data = Data, partition = Partition} = Vnode) ->
+    case weft_vnode_data:cancels(Data) andalso weft_vnode_plan:is_of_others(Partition) of
         true -> at_rest(unpromised(promised(Vnode), Vnode));
         false -> at_rest(Vnode)
-    end;
-tick(Vnode) ->
-    at_rest(Vnode).
+    end.
 
-over(#vnode{name = Name, partition = Partition, module = Module, data = Data} = Vnode) ->
-    case weft_vnode_plan:is_another_owner(Partition) andalso Module:clear(none, Data) of
+over(#vnode{name = Name, partition = Partition, data = Data} = Vnode) ->
+    case weft_vnode_plan:is_another_owner(Partition) andalso weft_vnode_data:drop(Data) of
         false -> {noreply, Vnode};
-        {ok, Cleared} -> {stop, normal, Vnode#vnode{data = Cleared}};
+        {ok, Dropped} -> {stop, normal, Vnode#vnode{data = Dropped}};
         %% The next process would take what is left for what the owner lacks. It is tried again.
         {error, Reason} ->
             logger:warning("~ts can not be dropped yet: ~0tP", [Name, Reason, 20]),
@@ -434,16 +406,15 @@ unpromised(Transfer, Vnode) ->
     ok = weft_ring_server:promised(Transfer),
     Vnode.
 
-promised(#vnode{kept = #{mark := Mark}}) -> weft_vnode_plan:promised(Mark).
+promised(#vnode{data = Data}) -> weft_vnode_plan:promised(weft_vnode_data:mark(Data)).
 
 %% The sender may not know of it yet. What it still brings is refused (no such session), so it can
 %% not take for complete here what is not: it begins anew.
-cancelled(#vnode{module = Module, data = Data} = Vnode) ->
-    Mark = {mark, none},
-    noted(Mark, written(Module:cancelled(Mark, Data), Vnode#vnode{receiving = none})).
+cancelled(#vnode{data = Data} = Vnode) ->
+    Vnode#vnode{data = weft_vnode_data:cancelled(Data), receiving = none}.
 
-at_rest(#vnode{module = Module, data = Data, sending = Sending} = Vnode) ->
-    case {weft_vnode_optional:tick(Module, Data), Sending} of
+at_rest(#vnode{data = Data, sending = Sending} = Vnode) ->
+    case {weft_vnode_data:tick(Data), Sending} of
         {{stop, New}, none} -> {stop, normal, Vnode#vnode{data = New}};
         {{_, New}, _} -> {noreply, Vnode#vnode{data = New}}
     end.
