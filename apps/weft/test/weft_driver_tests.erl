@@ -126,7 +126,8 @@ what_can_not_be_kept_has_not_happened(Pid) ->
     expect({kept, [{one, 1}, {two, 2}]}),
     expect({weft_notice, ?NAME, told}),
     State = sys:get_state(Pid),
-    ?assertEqual({error, {not_written, full}}, perform([{notice, told}, {view, one, full}])),
+    Change = {perform, [{notice, told}, {view, one, full}], [?PEER]},
+    ?assertEqual({error, {not_written, full}}, weft_driver:command(?NAME, Change)),
     expect_nothing(),
     ?assertEqual(State, sys:get_state(Pid)).
 

@@ -14,5 +14,7 @@ neighbours({_Self, Neighbours}) ->
 
 handle({command, Ref, {perform, Effects}}, _NowMs, State) ->
     {State, Effects ++ [{reply, Ref, done}]};
+handle({command, Ref, {perform, Effects, Neighbours}}, _NowMs, {Self, _}) ->
+    {{Self, Neighbours}, Effects ++ [{reply, Ref, done}]};
 handle(Event, _NowMs, State) ->
     {State, [{notice, {seen, Event}}]}.

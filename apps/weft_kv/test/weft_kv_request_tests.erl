@@ -8,6 +8,8 @@
 
 %% One fills a partition; what is left of those that cases have deleted does not.
 -define(VALUE, <<0:80000>>).
+%% Less than a test may take.
+-define(SOON_MS, 3000).
 
 on_one_node_test_() ->
     {setup,
@@ -149,12 +151,16 @@ no_more_run_than_may_though_all_come_at_once() ->
     ok = sys:suspend(Vnode),
     ok = counters:add(Running, 1, Max - 5),
     Self = self(),
+    %% On one scheduler all of them look how many run before the first one that they start does.
+    Schedulers = erlang:system_flag(schedulers_online, 1),
     Callers = [spawn_opt(fun() -> Self ! {self(), weft_kv:get(one, Key)} end,
                          [link, {priority, high}]) || _ <- lists:seq(1, 100)],
+    true = erlang:yield(),
+    1 = erlang:system_flag(schedulers_online, Schedulers),
     %% Those that run wait for the partition.
     weft_test_nodes:until(fun() ->
         {messages, Messages} = process_info(Self, messages),
-        length([refused || {_, {error, overload}} <- Messages]) >= 95 end),
+        length([refused || {_, {error, overload}} <- Messages]) >= 95 end, ?SOON_MS),
     ok = sys:resume(Vnode),
     Answers = [receive {Caller, Answer} -> Answer end || Caller <- Callers],
     ?assertEqual([{error, not_found}, {error, overload}], lists:usort(Answers)),
