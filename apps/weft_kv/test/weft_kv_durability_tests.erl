@@ -89,7 +89,7 @@ what_is_written_is_synced_though_nobody_asks_test() ->
                    Write = {command, fallback, key(log), write(log)},
                    {ok, {ok, _}} = gen_server:call(Pid, Write),
                    weft_test_nodes:until(fun() ->
-                       is_synced(lists:keyfind(replica, 1, tuple_to_list(sys:get_state(Pid))))
+                       is_synced(inside([data, replica], sys:get_state(Pid)))
                    end),
                    true = unlink(Pid),
                    ok = gen_server:stop(Pid)
@@ -279,8 +279,13 @@ values(Bucket, Vnode) -> weft_kv_object:values(stored(Bucket, Vnode)).
 has(Vnode) -> [{Bucket, values(Bucket, Vnode) =:= [value(Bucket)]} || Bucket <- all()].
 
 is_synced(Vnode) ->
-    Log = lists:keyfind(log, 1, tuple_to_list(Vnode)),
+    Log = inside([log], Vnode),
     weft_kv_log:synced_bytes(Log) =:= weft_kv_log:bytes(Log).
+
+%% A record in a record.
+inside(Names, State) ->
+    lists:foldl(fun(Name, Record) -> lists:keyfind(Name, 1, tuple_to_list(Record)) end, State,
+                Names).
 
 %% --- around it --------------------------------------------------------------------------------
 
