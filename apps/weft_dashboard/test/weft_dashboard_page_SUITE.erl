@@ -68,9 +68,16 @@ end_per_suite(Config) ->
 nodes_with_dashboard(Config) ->
     Nodes = maps:from_list([{Name, start(Name, Config)} || Name <- lists:usort(?LEFT ++ ?RIGHT)]),
     #{a := A} = Nodes,
+    %% What is connected before all links are there may go a longer way for good.
+    _ = [until(fun() -> length(call(Node, weft_overlay, neighbours, [])) =:= links_of(Name) end)
+         || {Name, Node} <- maps:to_list(Nodes)],
     Port = weft_test_nodes:free_port(),
     ok = weft_dashboard_nodes:dashboard(A, [{port, Port}, {period_ms, 500}], Config),
     Nodes#{port => Port}.
+
+links_of(Name) ->
+    length(lists:usort(lists:append([Group || Group <- [?LEFT, ?RIGHT],
+                                              lists:member(Name, Group)]))) - 1.
 
 start(Name, Config) ->
     Groups = maps:from_list([{Group, [node_name(N) || N <- Names]}

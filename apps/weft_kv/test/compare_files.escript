@@ -6,12 +6,14 @@
 %%
 %%   apps/weft_kv/test/compare_files.escript OUT     (after `make compile')
 %%
-%% Bitcask is that of the system (Debian: erlang-bitcask). Values have 1 KB. Puts are synced by one,
-%% 16 or 200 at a time, as the store commits what came together; bitcask by `sync/1', because it
-%% ignores its option for synced writes. Then 100,000 keys are put, and put again, in batches of 200,
-%% the space is taken back (`rewrite/2', `merge/1'), 10,000 keys are read, and all is opened again
-%% until the first key was read. OUT gets files.csv and environment.csv, and must be new. The files
-%% are in OUT while this runs: what is measured is the disk below it.
+%% Bitcask is that of the system (Debian: erlang-bitcask). Values have 1 KB. Puts are synced by
+%% one, 16 or 200 at a time, as the store commits what came together; bitcask by `sync/1', because
+%% it ignores its option for synced writes. Then 100,000 keys are put, and put again, in batches of
+%% 200, the space is taken back (`rewrite/2', `merge/1'), 10,000 keys are read, and all is opened
+%% again until the first key was read.
+%%
+%% OUT gets files.csv and environment.csv, and must be new. The files are in OUT while this runs:
+%% what is measured is the disk below it.
 -mode(compile).
 
 -define(TURNS, 5).
@@ -98,8 +100,8 @@ filled(Store, Dir, Open0) ->
     Read = [key(rand:uniform(?KEYS)) || _ <- lists:seq(1, ?READ)],
     {ReadUs, _} = timer:tc(fun() -> [{found, _} = get(Store, Key, Left) || Key <- Read] end),
     {[{fill_ms, 200, FirstUs div 1000}, {fill_again_ms, 200, AgainUs div 1000},
-      {bytes_before, 200, Before}, {space_ms, 200, SpaceUs div 1000}, {bytes_after, 200, bytes(Dir)},
-      {gets_per_s, 1, round(?READ * 1.0e6 / ReadUs)}], Left}.
+      {bytes_before, 200, Before}, {space_ms, 200, SpaceUs div 1000},
+      {bytes_after, 200, bytes(Dir)}, {gets_per_s, 1, round(?READ * 1.0e6 / ReadUs)}], Left}.
 
 %% --- the two stores -----------------------------------------------------------------------------
 
