@@ -28,10 +28,11 @@ main([Out]) ->
     ok = code:add_pathsa(filelib:wildcard("_build/default/lib/*/ebin")),
     code:which(bitcask) =/= non_existing orelse stop("there is no bitcask on the code path"),
     filelib:is_file(Out) andalso stop(Out ++ " is there, and may be of another run"),
-    _ = application:load(bitcask),
+    {ok, _} = application:ensure_all_started(bitcask),
     ok = filelib:ensure_dir(filename:join(Out, "x")),
     {ok, Bitcask} = application:get_key(bitcask, vsn),
-    ok = weft_bench_environment:write(Out, weft_bench_environment:gather([{"bitcask", Bitcask}])),
+    ok = weft_report_record:write_environment(
+           Out, weft_bench_environment:gather([{"bitcask", Bitcask}])),
     {ok, File} = file:open(filename:join(Out, "files.csv"), [write]),
     ok = io:format(File, "store,metric,batch,turn,value~n", []),
     [[io:format(File, "~s,~s,~w,~w,~w~n", [Store, Metric, Batch, Turn, Value])
@@ -50,24 +51,20 @@ in_turns(_Turn, Stores) -> Stores.
 
 turn(Store, Turn, Out) ->
     io:format("~w of ~w: ~s~n", [Turn, ?TURNS, Store]),
+    Synced = in_directory(Store, Out, fun(Dir) ->
+        {Rows, Open} = lists:foldl(fun(Batch, {Before, Open}) ->
+                                           {More, Next} = synced(Store, Batch, Open),
+                                           {Before ++ More, Next}
+                                   end, {[], open(Store, Dir)}, ?BATCHES),
+        ok = close(Store, Open),
+        Rows
+    end),
+    Synced ++ in_directory(Store, Out, fun(Dir) -> filled(Store, Dir) end).
+
+in_directory(Store, Out, Fun) ->
     Dir = filename:join([Out, "data", atom_to_list(Store)]),
-    _ = file:del_dir_r(Dir),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
-    Empty = open(Store, Dir),
-    {Synced, Small} = lists:foldl(fun(Batch, {Rows, Open}) ->
-                                          {More, Next} = synced(Store, Batch, Open),
-                                          {Rows ++ More, Next}
-                                  end, {[], Empty}, ?BATCHES),
-    {Rows, Full} = filled(Store, Dir, Small),
-    ok = close(Store, Full),
-    {OpenUs, Again} = timer:tc(fun() ->
-                                       Opened = open(Store, Dir),
-                                       {found, _} = get(Store, key(1), Opened),
-                                       Opened
-                               end),
-    ok = close(Store, Again),
-    ok = file:del_dir_r(Dir),
-    Synced ++ Rows ++ [{open_ms, 200, OpenUs div 1000}].
+    try Fun(Dir) after ok = file:del_dir_r(Dir) end.
 
 %% For a while, batch after batch: how many puts a second, and the time of a batch.
 synced(Store, Batch, Open0) ->
@@ -86,22 +83,30 @@ batches(Store, Batch, EndUs, TimesUs, Open0) ->
         _ -> {[Us | TimesUs], Open}
     end.
 
-filled(Store, Dir, Open0) ->
+filled(Store, Dir) ->
     Fill = fun(Open) ->
                    lists:foldl(fun(First, Filled) ->
                                        Keys = [key(N) || N <- lists:seq(First, First + 199)],
                                        sync(Store, put_all(Store, Keys, Filled))
                                end, Open, lists:seq(1, ?KEYS, 200))
            end,
-    {FirstUs, Once} = timer:tc(fun() -> Fill(Open0) end),
+    {FirstUs, Once} = timer:tc(fun() -> Fill(open(Store, Dir)) end),
     {AgainUs, Twice} = timer:tc(fun() -> Fill(Once) end),
     Before = bytes(Dir),
     {SpaceUs, Left} = timer:tc(fun() -> tidied(Store, Dir, Twice) end),
     Read = [key(rand:uniform(?KEYS)) || _ <- lists:seq(1, ?READ)],
     {ReadUs, _} = timer:tc(fun() -> [{found, _} = get(Store, Key, Left) || Key <- Read] end),
-    {[{fill_ms, 200, FirstUs div 1000}, {fill_again_ms, 200, AgainUs div 1000},
-      {bytes_before, 200, Before}, {space_ms, 200, SpaceUs div 1000},
-      {bytes_after, 200, bytes(Dir)}, {gets_per_s, 1, round(?READ * 1.0e6 / ReadUs)}], Left}.
+    ok = close(Store, Left),
+    {OpenUs, Again} = timer:tc(fun() ->
+                                       Opened = open(Store, Dir),
+                                       {found, _} = get(Store, key(1), Opened),
+                                       Opened
+                               end),
+    ok = close(Store, Again),
+    [{fill_ms, 200, FirstUs div 1000}, {fill_again_ms, 200, AgainUs div 1000},
+     {bytes_before, 200, Before}, {space_ms, 200, SpaceUs div 1000},
+     {bytes_after, 200, bytes(Dir)}, {gets_per_s, 1, round(?READ * 1.0e6 / ReadUs)},
+     {open_ms, 200, OpenUs div 1000}].
 
 %% --- the two stores -----------------------------------------------------------------------------
 
@@ -110,8 +115,9 @@ open(weft, Dir) ->
     Table = weft_kv_table:new(),
     [ok = weft_kv_table:store(Key, Object, Kind, Table) || {stored, Key, Object, Kind} <- Entries],
     {Log, Table};
+%% A file that is written to is not merged, so there are several.
 open(bitcask, Dir) ->
-    bitcask:open(Dir, [read_write]).
+    bitcask:open(Dir, [read_write, {max_file_size, 64 bsl 20}]).
 
 put_all(weft, Keys, {Log0, Table}) ->
     {lists:foldl(fun(Name, Log) ->
@@ -150,7 +156,8 @@ get(bitcask, Name, Store) ->
         not_found -> none
     end.
 
-%% In the store a partition does nothing else meanwhile; a merge of bitcask is another process's.
+%% In the store a partition does nothing else meanwhile. A merge of bitcask is usually another
+%% process's; the files that it has merged are deleted later.
 tidied(weft, _Dir, {Log0, Table}) ->
     {Items, done} = weft_kv_table:page(start, {infinity, infinity}, Table),
     {ok, Log} = weft_kv_log:rewrite([{stored, Key, Object, Kind}
