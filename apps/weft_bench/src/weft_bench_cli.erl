@@ -4,7 +4,7 @@
 %% `bin/bench' is weft_papers_cli.
 -module(weft_bench_cli).
 
--export([main/1, main/2, command/1, expected/2]).
+-export([main/1, main/2, command/1, report/0, expected/2]).
 -export_type([more/0]).
 
 -define(QUICK_LIMIT_MS, 165000).
@@ -64,7 +64,9 @@ command(#{workloads := Workloads, commands := Commands} = More) ->
                       "names" => weft_bench_names:command(),
                       "locks" => weft_bench_locks:command()}, Commands)}.
 
-%% What a load or DE-Bench has left is another thing than the results of cells.
+%% @doc The command that makes reports again. What a load or DE-Bench has left is another thing than
+%% the results of cells.
+-spec report() -> weft_argparse:command().
 report() ->
     #{handler := Handler} = Command = weft_report_page:command(),
     Command#{handler := fun(#{dir := Dir} = Given) ->

@@ -117,9 +117,9 @@ the_text_tells_the_worst_first_and_that_stock_changed_test() ->
              weft_bench_compare:text(weft_bench_compare:changes(Old, New, 0.9),
                                      [{<<"kernel">>, <<"6.1">>, <<"6.2">>}])),
     ?assertMatch({match, _},
-                 re:run(Text, "note: kernel was 6.1, is 6.2.*stock itself: x 0.70.*"
+                 re:run(Text, "note: kernel was 6.1, is 6.2.*not of weft: x 0.70.*"
                         "WORSE: 2.*weft, 4 lanes +messages +100 /s +50.5 /s +0.51 +0.48 - 0.53.*"
-                        "weft, 1 lane .* 0.81.*better: 1.*channel .*stock changed: 1.*"
+                        "weft, 1 lane .* 0.81.*better: 1.*channel .*not of weft, changed: 1.*"
                         "2 worse, 0 fail now, 1 better, 0 the same", [dotall])),
     ?assert(lists:all(fun(Line) -> length(Line) =< 100 end, string:split(Text, "\n", all))).
 
@@ -299,3 +299,60 @@ figures_are_compared_one_by_one_test_() ->
                           {2, [{"one", Elsewhere}, {"two", Elsewhere}]}]]
         ++ [?_assertEqual(2, compared(fun(Dir, {Write, Rows}) -> Write(Dir, Rows) end,
                                       {fun figures/2, Both}, {fun cells/2, Fast}, []))].
+
+%% ---- tables of other commands ----
+
+-define(STORES, "docs/benchmarks/stores").
+-define(ETS, "docs/benchmarks/ets").
+
+published_tables_are_compared_test_() ->
+    [{Dir, {timeout, 60, ?_assertEqual(0, weft_bench_compare:main([Dir, Dir]))}}
+     || Dir <- [?STORES, ?ETS]].
+
+%% The stores of others only tell what became of the machine; BenchErl has nothing of weft.
+what_is_slower_in_a_table_is_worse_test_() ->
+    [{lists:concat([Dir, " ", Line]),
+      {timeout, 60, ?_assertEqual(Status, changed_table(Dir, Name, Line, Slower))}}
+     || {Status, Dir, Name, Line, Slower}
+            <- [{1, ?STORES, "stores.csv", "^weft,put,", fun store_is_slower/1},
+                {0, ?STORES, "stores.csv", "^redis,put,", fun store_is_slower/1},
+                {1, ?ETS, "results.csv", "sched,1,.*set,no,0,.* insert\"", fun bench_is_slower/1}]].
+
+store_is_slower([Store, Operation, Clients, Turn, Calls, Errors, _PerS | Times]) ->
+    [Store, Operation, Clients, Turn, Calls, Errors, <<"1.0">> | Times].
+
+bench_is_slower(Fields) -> lists:droplast(Fields) ++ [<<"100000.0">>].
+
+%% A published table, and the same with other lines of some kind.
+changed_table(Dir, Name, Kind, Change) ->
+    {ok, Text} = file:read_file(filename:join(Dir, Name)),
+    Changed = [case re:run(Line, Kind) of
+                   {match, _} ->
+                       [Fields] = weft_report_csv:parse(<<Line/binary, "\n">>),
+                       weft_report_csv:line(Change(Fields));
+                   nomatch ->
+                       [Line, $\n]
+               end || Line <- binary:split(Text, <<"\n">>, [global, trim])],
+    Write = fun(To, Lines) ->
+                    ok = filelib:ensure_dir(filename:join(To, Name)),
+                    ok = file:write_file(filename:join(To, Name), Lines),
+                    {ok, _} = file:copy(filename:join(Dir, "environment.csv"),
+                                        filename:join(To, "environment.csv")),
+                    ok
+            end,
+    compared(Write, Text, Changed, []).
+
+%% Which command it was is told, where it is known.
+what_can_not_be_compared_is_told_test_() ->
+    [{Dir, ?_assertMatch({{error, _}, true},
+                         {weft_bench_tables:read(Dir), is_told(Said, weft_bench_tables:read(Dir))})}
+     || {Dir, Said} <- [{"docs/benchmarks/names", "bin/bench names"},
+                        {"docs/benchmarks/groups", "bin/bench groups"},
+                        {"docs/benchmarks/topologies", "bin/bench topologies"},
+                        {"docs/benchmarks/costs/idle", "bin/bench costs"},
+                        {"docs/benchmarks/shape", "nothing to be compared"}]].
+
+is_told(Said, {error, Text}) -> string:find(Text, Said) =/= nomatch.
+
+cells_are_no_table_test() ->
+    ?assertEqual(none, weft_bench_tables:read("docs/benchmarks/quick")).

@@ -22,7 +22,8 @@ main(Arguments) -> weft_bench_cli:main(Arguments, more()).
 command() -> weft_bench_cli:command(more()).
 
 more() ->
-    Commands = #{"paper" => weft_papers_figures:command(),
+    Commands = #{"report" => report(),
+                 "paper" => weft_papers_figures:command(),
                  "figures" => weft_papers_document:command(),
                  "orbit" => weft_orbit_command:command(),
                  "diasca" => weft_city_command:command(),
@@ -32,3 +33,18 @@ more() ->
                  "stores" => weft_stores:command()},
     (weft_papers:more())#{commands := Commands, hosts => fun weft_papers_hosts:open/1,
                               load_hosts => fun weft_papers_load_hosts:open/3}.
+
+%% What BenchErl has left is another table than those of the benchmark.
+report() ->
+    #{handler := Handler} = Command = weft_bench_cli:report(),
+    Command#{handler := fun(#{dir := Dir} = Given) ->
+                                case weft_bencherl_files:read(Dir) of
+                                    {ok, Rows} -> of_bencherl(Dir, Rows);
+                                    none -> Handler(Given)
+                                end
+                        end}.
+
+of_bencherl(Dir, Rows) ->
+    ok = weft_bencherl_report:write(Dir, Rows),
+    io:format("report: ~ts~n", [weft_bencherl_report:file(Dir)]),
+    0.

@@ -162,6 +162,20 @@ benchmarks_that_are_not_here_are_told_test() ->
     ?assertMatch("no benchmark nobody, scalaris; there are bang, " ++ _, Line),
     ?assertEqual([], weft_bencherl_bench:unknown(weft_bencherl_config:defaults())).
 
+%% Of a run that was ended before its end, too: the table is all that it needs.
+the_page_is_made_again_test() ->
+    Dir = filename:absname(filename:join(code:lib_dir(weft_papers), "bencherl_page")),
+    Table = filename:join(Dir, "results.csv"),
+    ok = filelib:ensure_dir(Table),
+    try
+        {ok, _} = file:copy("docs/benchmarks/ets/results.csv", Table),
+        ?assertEqual(0, weft_papers_cli:main(["report", Dir])),
+        {ok, Page} = file:read_file(weft_bencherl_report:file(Dir)),
+        ?assertMatch({_, _}, binary:match(Page, <<"ets_random_ops">>))
+    after
+        file:del_dir_r(Dir)
+    end.
+
 %% Sizes as in the paper's set; each answers ok with few of everything.
 own_benchmarks_test_() ->
     Small = #{bencherl_bang => [2, 5], bencherl_big => [4], bencherl_ehb => [1, 1],

@@ -98,6 +98,7 @@ metrics() ->
      {calls, "calls", none, "how many calls the latencies are taken from"},
      {calls_per_s, "1/s", more, "calls or requests answered per second, all callers together"},
      {duration_s, "s", less, "until all was received"},
+     {run_us, "us", less, "one iteration of a benchmark of BenchErl, or one phase of it"},
      {sender_memory_bytes, "bytes", none, "memory of the sending node, a series"},
      {receiver_memory_bytes, "bytes", none, "memory of the receiving node, a series"},
      {sender_growth_bytes, "bytes", less, "most memory of the sending node, less that before"},

@@ -241,6 +241,10 @@ headline_metrics(<<"riak_", _/binary>>) ->
 headline_metrics(<<"load ", _/binary>>) ->
     [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"response_p99_us">>,
      <<"failed_operations">>, <<"stalled_s">>];
+headline_metrics(<<"stores ", _/binary>>) ->
+    [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"failed_operations">>,
+     <<"lost_keys">>];
+headline_metrics(<<"bencherl ", _/binary>>) -> [<<"run_us">>];
 headline_metrics(<<"peers">>) -> [<<"lookup_ns">>];
 headline_metrics(<<"form">>) -> [<<"formed_s">>, <<"forming_cpu_ms">>];
 headline_metrics(<<"idle">>) -> [<<"idle_percent">>, <<"idle_wakeups_per_s">>];

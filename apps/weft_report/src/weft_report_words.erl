@@ -32,6 +32,11 @@ pairs(<<"riak_s", _/binary>>, Clients) ->
 pairs(<<"ads">>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"crdt_counter">>, Count) -> [[integer_to_list(Count), " actors"]];
 pairs(<<"crdt_set">>, Count) -> [[integer_to_list(Count), " elements"]];
+pairs(<<"stores ", _/binary>>, Clients) ->
+    [[integer_to_list(Clients), " client", plural(Clients)]];
+pairs(<<"bencherl ", _/binary>>, 0) -> [];
+pairs(<<"bencherl ", _/binary>>, Count) ->
+    [[integer_to_list(Count), " scheduler", plural(Count)]];
 pairs(<<"riak_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"im_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(Rest, Nodes) when Rest =:= <<"form">>; Rest =:= <<"idle">>; Rest =:= <<"hour">>;
@@ -58,6 +63,8 @@ streams(<<"im_", _/binary>>, Count) -> [[integer_to_list(Count), " clients"]];
 streams(<<"mesh_calls">>, Callers) ->
     [[integer_to_list(Callers), " caller", plural(Callers), " a node"]];
 streams(_Workload, 0) -> [];
+streams(<<"bencherl ", _/binary>>, Count) ->
+    [[integer_to_list(Count), " slave node", plural(Count)]];
 streams(<<"watched_im">>, Count) -> [[integer_to_list(Count), " clients"]];
 streams(<<"watched_aco">>, Count) -> [[integer_to_list(Count), " colonies"]];
 streams(_Workload, Streams) -> [[integer_to_list(Streams), " stream", plural(Streams)]].
@@ -138,6 +145,7 @@ metric(<<"latency_p99_us">>) -> "p99";
 metric(<<"latency_p999_us">>) -> "p99.9";
 metric(<<"latency_max_us">>) -> "longest call";
 metric(<<"duration_s">>) -> "duration";
+metric(<<"run_us">>) -> "time";
 metric(<<"sender_growth_bytes">>) -> "sender grows by";
 metric(<<"receiver_growth_bytes">>) -> "receiver grows by";
 metric(<<"lookup_ns">>) -> "lookup";

@@ -60,6 +60,11 @@ cells_are_told_in_words_test_() ->
               "call beside bulk 1 MB, 8 streams"},
              {#{workload => <<"call_beside_bulk">>, size_bytes => 1048576},
               "call beside bulk 1 MB, idle"},
+             {#{workload => <<"stores put">>, size_bytes => 0}, "stores put, 1 client"},
+             {#{workload => <<"bencherl bang [16]">>, size_bytes => 0, pairs => 2},
+              "bencherl bang [16], 2 schedulers"},
+             {#{workload => <<"bencherl bang [16]">>, size_bytes => 0, pairs => 0, streams => 1},
+              "bencherl bang [16], 1 slave node"},
              {#{workload => <<"peers">>, size_bytes => 0, pairs => 1000}, "peers, 1000 peers"},
              {#{workload => <<"rpc">>, pairs => 16, link => <<"odd">>},
               "rpc 10 B, 16 callers, odd"}]].

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Compares two runs: what got worse, what got better, and whether that is more than noise. A
-%% run is one of cells, a load, one of DE-Bench, or figures of papers, compared one by one.
+%% run is one of cells, a load, one of DE-Bench, of stores or BenchErl (`weft_bench_tables'), or
+%% figures of papers, compared one by one.
 %%
 %% For each cell, variant and metric of `weft_report_results:headline_metrics/1' that both runs
 %% have, the change is new against old, turned so that less than 1 is worse. A change counts if it
@@ -15,8 +16,8 @@
 %% that a change could be compared with: more of it is worse where less is better, for example of
 %% lost messages, unless the intervals of both medians overlap.
 %%
-%% The stock carriers are not ours: they are the yardstick. That they changed says that the machine
-%% did, or its load; it is told, and is no regression.
+%% The stock carriers are not ours, nor are the stores of others: they are the yardstick. That they
+%% changed says that the machine did, or its load; it is told, and is no regression.
 -module(weft_bench_compare).
 
 -export([command/0, main/1, changes/3, text/2]).
@@ -123,7 +124,13 @@ status(Changes) ->
 read(Dir) ->
     case weft_load_cli:is_load(Dir) of
         true -> weft_load_results:read(Dir);
-        false -> read_cells(Dir)
+        false -> read_table(Dir)
+    end.
+
+read_table(Dir) ->
+    case weft_bench_tables:read(Dir) of
+        none -> read_cells(Dir);
+        Table -> Table
     end.
 
 read_cells(Dir) ->
@@ -234,7 +241,10 @@ failed({_, Workload, _, _, _, _} = Cell, Variant, Results) ->
                            <- [weft_report_results:measured(Cell, Variant, Metric, Results)]],
     {Failed, Failed + lists:max([0 | Worked])}.
 
-is_ours(#{variant := Variant}) -> not weft_report_results:is_stock(Variant).
+is_ours(#{cell := {<<"stores">>, _, _, _, _, _}, variant := Variant}) ->
+    string:prefix(Variant, "weft") =/= nomatch;
+is_ours(#{variant := Variant}) ->
+    not weft_report_results:is_stock(Variant).
 
 %% ---- text ----
 
@@ -243,11 +253,11 @@ is_ours(#{variant := Variant}) -> not weft_report_results:is_stock(Variant).
 -spec text([change()], [{Key :: binary(), Old :: binary(), New :: binary()}]) ->
           unicode:chardata().
 text(Changes, Differences) ->
-    {Ours, Stock} = lists:partition(fun is_ours/1, Changes),
+    {Ours, Others} = lists:partition(fun is_ours/1, Changes),
     [[note(Difference) || Difference <- Differences],
-     yardstick(Stock),
+     yardstick(Others),
      group("WORSE", [worse, fails], Ours), group("better", [better], Ours),
-     group("stock changed", [worse, fails, better], Stock), sum(Ours)].
+     group("not of weft, changed", [worse, fails, better], Others), sum(Ours)].
 
 %% What has no room is in the files.
 note({Key, Old, New}) ->
@@ -260,10 +270,10 @@ note({Key, Old, New}) ->
 shown(<<>>) -> "-";
 shown(Value) -> Value.
 
-yardstick(Stock) ->
-    case [Change || #{change := Change} <- Stock, Change =/= none] of
+yardstick(Others) ->
+    case [Change || #{change := Change} <- Others, Change =/= none] of
         [] -> "";
-        Values -> io_lib:format("stock itself: x ~.2f at the median of ~b numbers "
+        Values -> io_lib:format("not of weft: x ~.2f at the median of ~b numbers "
                                 "(far from 1: another machine or load)~n",
                                 [float(weft_report_statistics:median(Values)), length(Values)])
     end.

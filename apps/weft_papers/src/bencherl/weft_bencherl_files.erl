@@ -10,13 +10,14 @@
 %% '''
 -module(weft_bencherl_files).
 
--export([open/1, append/3, output/4, emptied/1, write/3, insane/1, points/1]).
+-export([open/1, append/3, read/1, output/4, emptied/1, write/3, insane/1, points/1]).
+
+-define(COLUMNS, [bench, otp, erl_args, axis, at, what, ms]).
 
 %% @doc Begins the table of all times.
 -spec open(file:filename()) -> file:io_device().
 open(Dir) ->
-    weft_report_file:open(results(Dir),
-                          weft_report_csv:line([bench, otp, erl_args, axis, at, what, ms])).
+    weft_report_file:open(results(Dir), weft_report_csv:line(?COLUMNS)).
 
 results(Dir) -> filename:join(Dir, "results.csv").
 
@@ -28,6 +29,27 @@ append(Dir, Device, Rows) ->
                   what := What, ms := Ms} <- Rows],
     ok = weft_report_file:append(results(Dir), Device, Lines),
     Rows.
+
+%% @doc The rows of a table that a run has left; none where there is no such table.
+-spec read(file:filename()) -> {ok, [weft_bencherl:row()]} | none.
+read(Dir) ->
+    Columns = [atom_to_binary(Column) || Column <- ?COLUMNS],
+    case file:read_file(results(Dir)) of
+        {ok, Text} ->
+            case weft_report_csv:parse(Text) of
+                [Columns | Lines] -> {ok, [row(Line) || Line <- Lines]};
+                _ -> none
+            end;
+        {error, _} ->
+            none
+    end.
+
+row([Bench, Otp, Args, Axis, At, What, Ms]) ->
+    #{bench => text(Bench), otp => text(Otp), erl_args => text(Args),
+      axis => case Axis of <<"sched">> -> sched; <<"node">> -> node end,
+      at => binary_to_integer(At), what => text(What), ms => binary_to_float(Ms)}.
+
+text(Field) -> unicode:characters_to_list(Field).
 
 %% @doc Where a benchmark prints to.
 -spec output(file:filename(), Bench :: string(),
