@@ -177,7 +177,7 @@ runs_without_a_common_cell_can_not_be_compared_test() ->
     ?assertEqual(2, main(Old, [{#{pairs => 7}, weft_1, messages_per_s, ?OLD}], [])),
     ?assertEqual(0, main(Old, [{#{}, stock, messages_per_s, ?OLD}], [])).
 
-loads_are_compared_by_their_seconds_test_() ->
+loads_are_compared_by_parts_of_them_test_() ->
     Old = [{100, 0, 10, 50}, {104, 0, 11, 52}, {98, 0, 10, 51}],
     [?_assertEqual(Status, compared(fun load/2, Old, New, []))
      || {Status, New} <- [{0, Old},
@@ -188,6 +188,15 @@ loads_are_compared_by_their_seconds_test_() ->
                           %% So is one operation that fails, but not nine of three hundred.
                           {0, [{100, 1, 10, 50}, {104, 0, 11, 52}, {98, 0, 10, 51}]},
                           {1, [{100, 9, 10, 50}, {104, 0, 11, 52}, {98, 0, 10, 51}]}]].
+
+%% Which of two states a run is in for how long is chance; seconds would have been 200 repetitions.
+a_state_that_lasts_is_noise_test_() ->
+    Seconds = fun(Counts) -> [{Count, 0, 10, 50} || {Times, Count} <- Counts,
+                                                    _ <- lists:seq(1, Times)]
+              end,
+    [?_assertEqual(Status, compared(fun load/2, Seconds(Old), Seconds(New), []))
+     || {Status, Old, New} <- [{0, [{124, 130}, {76, 100}], [{76, 130}, {124, 100}]},
+                               {1, [{100, 130}, {100, 128}], [{100, 100}, {100, 102}]}]].
 
 %% Of its nodes only how many there are: their names are of each run.
 what_is_another_one_in_two_loads_is_told_test() ->

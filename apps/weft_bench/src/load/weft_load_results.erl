@@ -1,16 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a load or DE-Bench has left, as results of the benchmark, so that two such runs can be
-%% compared like others. Each operation is a cell, and each second of the run a repetition: an
-%% interval tells by how much seconds differ. Failed operations are those of the whole run, and so
-%% is the time that stalled: an outage shorter than half of the run moves no median of seconds.
-%% Beside them is of how many operations they are, and of how much time.
+%% compared like others. Each operation is a cell, and each of ten parts of the run a repetition: an
+%% interval tells by how much parts of this run differ, and nothing of how runs differ. Seconds
+%% would be too many repetitions, as one is much like the next. Failed operations are those of the
+%% whole run, and so is the time that stalled: an outage shorter than half of the run moves no median of
+%% parts. Beside them is of how many operations they are, and of how much time.
 -module(weft_load_results).
 
 -export([read/1]).
 
 -define(VARIANT, <<"load">>).
+-define(PARTS, 10).
 %% The last second may be a short one.
 -define(SHORT_S, 0.5).
+%% Columns of series.csv without that of the operation, the first one as how long the second was.
+-define(LENGTH, 1).
+-define(COUNT, 2).
+-define(TIMES, [{latency_p50_us, 6}, {latency_p99_us, 8}, {response_p99_us, 12}]).
 %% Longer than anything takes that only is slow.
 -define(STALL_US, 1000000).
 
@@ -48,12 +54,12 @@ measured(Seconds) ->
     {Windows, _} = lists:mapfoldl(fun([Second | Fields], Before) ->
                                           {[Second - Before | Fields], Second}
                                   end, 0, Seconds),
-    Numbered = lists:enumerate([Window || [Length | _] = Window <- Windows, Length > ?SHORT_S]),
+    Whole = [Window || [Length | _] = Window <- Windows, Length > ?SHORT_S],
     [EndS | _] = lists:last(Seconds),
     [{1, failed_operations, lists:sum([Failed || [_, _, _, Failed | _] <- Windows])},
      {1, calls, lists:sum([Count || [_, Count | _] <- Windows])},
      {1, stalled_s, stalled_s(Seconds)}, {1, measured_s, EndS}
-     | [Value || {Number, Window} <- Numbered, Value <- window(Number, Window)]].
+     | [Value || {Number, Part} <- parts(Whole), Value <- part(Number, Part)]].
 
 %% An outage in which nothing is done is seen when it is over, in the longest response time of that
 %% second, which is the last column. Several of them may be about the same time.
@@ -65,13 +71,20 @@ stalled_s(Seconds) ->
                                 end, {0, 0}, lists:sort(Stalls)),
     StalledS.
 
-%% As in series.csv, after the length of the second and the operation.
-window(Number, [Length, Count, _Units, _Failed, _Mean, P50, _P95, P99, _P999, _Max, _R50, R99 | _])
-  ->
-    [{Number, calls_per_s, Count / Length}
-     | [{Number, Metric, Value} || Count > 0,
-                                   {Metric, Value} <- [{latency_p50_us, P50}, {latency_p99_us, P99},
-                                                       {response_p99_us, R99}]]].
+%% Of a short run each second is one.
+parts(Windows) ->
+    All = length(Windows),
+    Parts = min(?PARTS, All),
+    maps:to_list(maps:groups_from_list(fun({Second, _}) -> (Second - 1) * Parts div All + 1 end,
+                                       fun({_, Window}) -> Window end, lists:enumerate(Windows))).
+
+part(Number, Windows) ->
+    Sum = fun(Column) -> lists:sum([lists:nth(Column, Window) || Window <- Windows]) end,
+    [{Number, calls_per_s, Sum(?COUNT) / Sum(?LENGTH)}
+     | [{Number, Metric, weft_report_statistics:median(Values)}
+        || {Metric, Column} <- ?TIMES,
+           [_ | _] = Values <- [[lists:nth(Column, Window)
+                                 || Window <- Windows, lists:nth(?COUNT, Window) > 0]]]].
 
 row(Operation, Workers, Repetition, Metric, Value) ->
     #{run => <<"load">>, suite => <<"load">>, workload => <<"load ", Operation/binary>>,
