@@ -27,9 +27,9 @@ init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 
 run_is_recorded(Config) ->
-    %% One with TLS is in weft_bench_commands_SUITE.
+    %% Those with TLS are in weft_bench_commands_SUITE and weft_bench_tls_SUITE.
     Variants = ["stock", "weft_gateway"]
-        ++ [More || is_full(), More <- ["weft_1", "weft_tls_1", "stock_tls"]],
+        ++ [More || is_full(), More <- ["weft_1", "weft_tls_1"]],
     Rows = run(["--quick", "--only", "a small 100 B x 16", "--variants",
                 lists:append(lists:join(",", Variants)), "--repetitions", "1"], Config),
     ?assertEqual([], [Row || #{metric := <<"failed">>} = Row <- Rows]),
