@@ -8,9 +8,11 @@
 %% {Text, Run, Cell, [Metric]} for the metrics of one cell of a run, which is
 %% {Workload, Variant, Size, Pairs, Streams, Link}.
 %%
-%% A number is right if it is what the data say, rounded to the digits that are written. A number
-%% with a unit that is in no fragment has to be among those that are no results: settings, and what
-%% others claim. Ends of lines and bold type do not matter.
+%% A number is right if it is what the data say, rounded to the digits that are written. Where a
+%% goal follows in the row of a table, the verdict on it has to be that of the interval in the data,
+%% with which the fragment ends, or of its first number if there is no interval. A number with a unit
+%% that is in no fragment has to be among those that are no results: settings, and what others claim.
+%% Ends of lines and bold type do not matter.
 -module(weft_numbers).
 
 -export([problems/1, commits/1, changed/1, without_environment/1]).
@@ -20,6 +22,9 @@
 %% A number with a unit, in which something is measured.
 -define(MEASURED, "[0-9][0-9.,]*(?: ?(?:%|x|k|M|us|ms|s|[kMG]B)(?:/s)?(?![A-Za-z0-9_])"
                   "| times| connections)").
+%% What follows a fragment in the row of a table.
+-define(GOAL, "[ %|]* at (least|most) " ?NUMBER "(?: %)? \\| (met|missed|within noise) \\|").
+-define(VERDICT, "\\| at (?:least|most) [^|]*\\| (?:met|missed|within noise) \\|").
 -define(COLUMNS, [<<"workload">>, <<"variant">>, <<"size_bytes">>, <<"pairs">>, <<"streams">>,
                   <<"link">>]).
 
@@ -31,7 +36,9 @@ problems({part, File, Heading, Fragments, NoResults}) ->
     Checked = [checked(Fragment, Text) || Fragment <- Fragments],
     Left = lists:foldl(fun without/2, without_links(Text),
                        [flat(Said) || Said <- [template(Of) || Of <- Fragments] ++ NoResults]),
-    [in(File, Problem) || Problem <- lists:append(Checked)]
+    Judged = lists:append([judged(Fragment, Text) || Fragment <- Fragments]),
+    [in(File, Problem) || Problem <- lists:append(Checked) ++ wrong(Judged)]
+        ++ [in(File, "a verdict on a goal has no data") || length(Judged) < verdicts(Text)]
         ++ [in(File, ["no data for \"", Said, "\""]) || Said <- measured(Left)]
         ++ [in(File, ["it does not say \"", Said, "\""])
             || Said <- NoResults, re:run(Text, pattern(flat(Said))) =:= nomatch].
@@ -83,20 +90,62 @@ checked(Fragment, Text) ->
                 not is_rounded(Number, Value / Scale)]
     end.
 
+%% The verdict that is written behind a fragment, and the one that is right.
+judged(Fragment, Text) ->
+    Template = flat(template(Fragment)),
+    case re:run(Text, [pattern(Template), ?GOAL], [global, {capture, all_but_first, list}]) of
+        nomatch ->
+            [];
+        {match, Rows} ->
+            Interval = interval(Template, [Number || {Number, _Kind} <- values(Fragment)]),
+            [{Template, Said, verdict(Least, goal(Goal), Interval)}
+             || Row <- Rows, [Least, Goal, Said] <- [lists:nthtail(length(Row) - 3, Row)]]
+    end.
+
+interval(Template, [First | _] = Numbers) ->
+    case string:find(Template, "~ to ~ |", trailing) of
+        <<"~ to ~ |">> -> list_to_tuple(lists:nthtail(length(Numbers) - 2, Numbers));
+        _ -> {First, First}
+    end.
+
+goal(Text) ->
+    {Goal, _} = written(Text),
+    Goal.
+
+verdict("least", Goal, {Low, _High}) when Low >= Goal -> "met";
+verdict("least", Goal, {_Low, High}) when High < Goal -> "missed";
+verdict("most", Goal, {_Low, High}) when High =< Goal -> "met";
+verdict("most", Goal, {Low, _High}) when Low > Goal -> "missed";
+verdict(_Least, _Goal, _Interval) -> "within noise".
+
+wrong(Judged) ->
+    [["\"", Template, "\": ", Said, " is ", Right, " by the data"]
+     || {Template, Said, Right} <- Judged, Said =/= Right].
+
+verdicts(Text) ->
+    case re:run(Text, ?VERDICT, [global]) of
+        nomatch -> 0;
+        {match, Found} -> length(Found)
+    end.
+
 shown(Value) -> io_lib:format("~.4g", [float(Value)]).
 
 is_rounded(Said, Value) ->
+    {Number, Digits} = written(Said),
+    abs(Number - Value) =< 0.5001 * math:pow(10, -Digits).
+
+%% A number, and the digits behind its point that count.
+written(Said) ->
     Plain = lists:append(string:replace(Said, ",", "", all)),
-    {Number, Digits} = case string:split(Plain, ".") of
-                           [Whole] -> {list_to_integer(Whole), 0};
-                           [_, Fraction] -> {list_to_float(Plain), length(Fraction)}
-                       end,
-    abs(Number - Value) =< 0.5001 * math:pow(10, -(Digits + zeros(Plain, Digits))).
+    case string:split(Plain, ".") of
+        [Whole] -> {list_to_integer(Whole), zeros(Plain)};
+        [_, Fraction] -> {list_to_float(Plain), length(Fraction)}
+    end.
 
 %% 5,100 and 16,200 are rounded to hundreds, 10 is not.
-zeros(Plain, 0) when length(Plain) > 3 ->
+zeros(Plain) when length(Plain) > 3 ->
     -(length(Plain) - length(string:trim(Plain, trailing, "0")));
-zeros(_Plain, _Digits) ->
+zeros(_Plain) ->
     0.
 
 values({_, Values}) -> [value(Value) || Value <- Values];
