@@ -19,7 +19,6 @@
 -define(GATES, 2).
 -define(TALKERS, 8).
 -define(TALKING_GROUPS_MAX, 4).
--define(TALK_MS, 20000).
 -define(CALL_MS, 300000).
 
 suite() -> [{timetrap, {minutes, 40}}].
@@ -29,14 +28,10 @@ all() -> [nobody_who_stays_loses_anything].
 init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),
     Dir = ?config(priv_dir, Config),
-    Code = filename:join([Dir, "load", "ebin"]),
-    ok = filelib:ensure_path(Code),
-    {ok, _} = file:copy(code:which(weft_deploy_load),
-                        filename:join(Code, "weft_deploy_load.beam")),
     Here = lists:keyreplace("flags_of_nodes", 1, weft_bench_environment:gather([]),
                             {"flags_of_nodes", lists:append(lists:join(" ", flags()))}),
     ok = weft_report_record:write_environment(Dir, Here),
-    [{port, weft_test_nodes:free_port()}, {code, Code},
+    [{port, weft_test_nodes:free_port()}, {code, weft_deploy_talk:code(Dir)},
      {file, filename:join(Dir, "talk.deploy")}, {root, filename:join(Dir, "weft")} | Config].
 
 end_per_suite(Config) ->
@@ -58,11 +53,9 @@ deployment(Count, Version, Config) ->
 
 families(Number, Talking, New, Config) ->
     Group = list_to_atom("g" ++ integer_to_list(Number)),
-    Code = [filename:dirname(code:which(Module))
-            || Module <- [weft_im, weft_bench_program, weft_report_record]],
     [{family, named("talk-", Number),
-      #{count => Talking, groups => [Group], paths => [?config(code, Config) | Code],
-        flags => flags() ++ ["-run", "weft_deploy_load", "start"]}} || Talking > 0]
+      #{count => Talking, groups => [Group], paths => ?config(code, Config),
+        flags => flags() ++ weft_deploy_talk:flags()}} || Talking > 0]
         ++ [{family, named("in-", Number),
              New#{count => ?GROUP - ?GATES - Talking, groups => [Group]}},
             {family, named("gate-", Number), New#{count => ?GATES, groups => [Group, joined]}}].
@@ -145,39 +138,12 @@ of_the_deployment(Config) ->
              binary:match(Line, Root) =/= nomatch].
 
 upgraded_while_people_talk(Count, Call, Config) ->
-    Talkers = [First | Others] = talkers(Count),
-    Pairs = lists:zip(Talkers, Others ++ [First]),
-    [ok = Call(From, weft_deploy_load, send_to, [To]) || {From, To} <- Pairs],
-    Self = self(),
-    Talk = spawn_link(fun() -> Self ! {self(), talk(Talkers, Call, [])} end),
     deployment(Count, 2, Config),
-    {S, {ok, #{upgraded := Upgraded}, _}} = timed(fun() -> run(upgrade, Config) end),
-    ?assertEqual(Count - ?TALKERS, length(Upgraded)),
-    Talk ! stop,
-    Results = receive {Talk, All} -> All end,
-    ct:pal("~.1f s, ~tp", [S, Results]),
-    %% People talked all the time.
-    ?assert(length(Results) * ?TALK_MS >= S * 500),
-    [?assertMatch({ok, #{given_up := 0, logged_out := [], lost_messages := 0}}, Result)
-     || Result <- Results],
-    Said = lists:sum([N || {ok, #{said := N}} <- Results]),
-    ?assertEqual(Said, lists:sum([N || {ok, #{heard := N}} <- Results])),
-    ?assert(Said > 100 * length(Results)),
-    Sent = [{To, Call(From, weft_deploy_load, stop, [])} || {From, To} <- Pairs],
-    [weft_test_nodes:until(fun() ->
-                                   Call(To, weft_deploy_load, received, []) =:= {Numbers, []}
-                           end) || {To, Numbers} <- Sent],
-    Downs = lists:append([Call(Node, weft_deploy_load, downs, []) || Node <- Talkers]),
-    ?assertEqual([], [Node || Node <- Downs, lists:member(Node, Talkers)]),
-    {S, Said, lists:sum([Numbers || {_, Numbers} <- Sent])}.
+    #{s := S, said := Said, numbers := Numbers} =
+        weft_deploy_talk:during(talkers(Count), Call, fun() -> all_others(Count, Config) end),
+    {S, Said, Numbers}.
 
-%% One run after the other, until all is upgraded.
-talk(Talkers, Call, Results) ->
-    Options = #{routers => 2, servers => 2, client_nodes => 1, names => {weft, cluster},
-                is_grouped => false, count => 24, scale => 0.01, warm_up_ms => 100,
-                run_ms => ?TALK_MS},
-    Result = Call(hd(Talkers), weft_bench_program, run,
-                  [weft_im, Options, Talkers, ?TALK_MS + ?CALL_MS div 2]),
-    receive stop -> [Result | Results]
-    after 0 -> talk(Talkers, Call, [Result | Results])
-    end.
+all_others(Count, Config) ->
+    {ok, #{upgraded := Upgraded}, _} = run(upgrade, Config),
+    ?assertEqual(Count - ?TALKERS, length(Upgraded)),
+    ok.

@@ -4,8 +4,8 @@
 %%
 %% Nodes use TLS, and refuse nodes without weft.
 %%
-%% Usually two hosts with one node each; with FULL=1 eight hosts with four nodes each, which
-%% are upgraded, too, and the guide about three hosts.
+%% Usually two hosts with one node each; with FULL=1 eight hosts with four nodes each. Then as many
+%% in two groups, which are upgraded while people talk, and the guide about three hosts.
 -module(weft_deploy_ssh_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -15,13 +15,15 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([up_and_the_second_time_nothing/1, nodes_are_looked_at/1, an_unknown_host_key_is_refused/1,
          a_script_that_takes_too_long_is_ended/1,
-         upgraded_by_one_command/1, the_benchmark_measures_between_them/1,
+         the_benchmark_measures_between_them/1,
          a_load_is_on_several_hosts/1, an_interrupted_load_leaves_nothing/1,
          a_host_that_can_not_have_a_load_is_named/1,
          a_host_that_dies_is_told_and_the_rest_goes_on/1,
-         down_leaves_nothing/1, the_guide_from_a_release_to_three_hosts/1]).
+         down_leaves_nothing/1, nobody_who_stays_loses_anything/1,
+         the_guide_from_a_release_to_three_hosts/1]).
 
 -define(PORT, 20022).
+-define(CALL_MS, 300000).
 
 suite() -> [{timetrap, {minutes, 20}}].
 
@@ -29,12 +31,14 @@ suite() -> [{timetrap, {minutes, 20}}].
 all() ->
     [up_and_the_second_time_nothing, nodes_are_looked_at, an_unknown_host_key_is_refused,
      a_script_that_takes_too_long_is_ended]
-        ++ [Case || Case <- [upgraded_by_one_command, the_benchmark_measures_between_them,
+        ++ [Case || Case <- [the_benchmark_measures_between_them,
                              a_load_is_on_several_hosts, an_interrupted_load_leaves_nothing,
                              a_host_that_can_not_have_a_load_is_named],
                     os:getenv("FULL") =/= false]
         ++ [a_host_that_dies_is_told_and_the_rest_goes_on, down_leaves_nothing]
-        ++ [the_guide_from_a_release_to_three_hosts || os:getenv("FULL") =/= false].
+        ++ [Case || Case <- [nobody_who_stays_loses_anything,
+                             the_guide_from_a_release_to_three_hosts],
+                    os:getenv("FULL") =/= false].
 
 size() -> case os:getenv("FULL") of false -> {2, 1}; _ -> {8, 4} end.
 
@@ -177,17 +181,23 @@ kill_all(N, Config) ->
 
 %% --- the deployment -----------------------------------------------------------------------------
 
-deployment(Env, Config) ->
-    {Hosts, Each} = size(),
-    Terms = [{name, shop}, {provider, {ssh, #{user => "root", port => ?PORT, keys => "keys"}}},
-             {hosts, [{Host, #{cores => 1}} || Host <- ?config(hosts, Config)]},
-             {dir, ?config(dir, Config)}, {epmd_port, 4391}, {stable_s, 0.2},
-             {erl, filename:join([code:root_dir(), "bin", "erl"])}, {parallel, 4},
-             {family, web, #{count => Hosts * Each, env => Env,
-                             weft => [{transport, tls}, {plain_nodes, deny},
-                                      {tls_options, tls_options(Config)}],
-                             flags => ["+S", "1:1", "+sbwt", "none"]}}],
-    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- Terms]).
+deployment(Config) ->
+    written([{name, shop}, {dir, ?config(dir, Config)},
+             {family, web, #{count => count(), weft => weft_settings(Config), flags => flags()}}],
+            Config).
+
+%% With what both deployments have in common.
+written(Terms, Config) ->
+    All = [{provider, {ssh, #{user => "root", port => ?PORT, keys => "keys"}}},
+           {hosts, [{Host, #{cores => 1}} || Host <- ?config(hosts, Config)]},
+           {epmd_port, 4391}, {stable_s, 0.2}, {parallel, 4},
+           {erl, filename:join([code:root_dir(), "bin", "erl"])} | Terms],
+    ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- All]).
+
+weft_settings(Config) ->
+    [{transport, tls}, {plain_nodes, deny}, {tls_options, tls_options(Config)}].
+
+flags() -> ["+S", "1:1", "+sbwt", "none"].
 
 run(Function, Config) -> run(Function, [], Config).
 
@@ -204,7 +214,7 @@ count() ->
 %% --- cases --------------------------------------------------------------------------------------
 
 up_and_the_second_time_nothing(Config) ->
-    deployment([], Config),
+    deployment(Config),
     {ok, #{started := Started, failed := []}, _} = run(apply, Config),
     ?assertEqual(count(), length(Started)),
     ?assertMatch({ok, #{started := [], stopped := [], changed := [], failed := []}, _},
@@ -257,12 +267,6 @@ a_script_that_takes_too_long_is_ended(Config) ->
 sleepers(Config) ->
     sh("for p in $(ip netns pids ~ts); do tr '\\0' ' ' < /proc/$p/cmdline; echo; done "
        "| grep '^sleep 360'", [host_name(1, Config)]).
-
-upgraded_by_one_command(Config) ->
-    deployment([{shop, [{version, 2}]}], Config),
-    {ok, #{upgraded := Upgraded, failed := []}, _} = run(upgrade, Config),
-    ?assertEqual(count(), length(Upgraded)),
-    ?assertMatch({ok, #{changed := [], start := []}, _}, run(plan, Config)).
 
 %% Nodes of its own, by the program ssh; what is deployed stays.
 the_benchmark_measures_between_them(Config) ->
@@ -414,6 +418,69 @@ beams(N, Config) ->
         "" -> none;
         Left -> Left
     end.
+
+%% Up, upgraded and down by one command each, in a deployment of its own, in which two gateways are
+%% between two groups. Nodes of the families `near' and `far' stay as they are, one on each host:
+%% people talk there meanwhile, and each sends numbers to one that is in the other group.
+nobody_who_stays_loses_anything(Config0) ->
+    Config = lists:keyreplace(file, 1, Config0,
+                              {file, filename:join(?config(priv_dir, Config0), "talk.deploy")}),
+    ok = in_groups(1, Config),
+    {UpS, {ok, #{started := Started, failed := []}, _}} = timed(fun() -> run(apply, Config) end),
+    ?assertEqual(count(), length(Started)),
+    nothing_changes(Config),
+    Talked = weft_deploy:reach(?config(file, Config), #{root => ?config(root, Config)},
+                               fun(Reach) -> upgraded_while_people_talk(Reach, Config) end),
+    ?assertMatch(#{s := _, said := _, numbers := _}, Talked),
+    nothing_changes(Config),
+    {DownS, {ok, #{stopped := Stopped, failed := []}, _}} = timed(fun() -> run(down, Config) end),
+    ?assertEqual(count(), length(Stopped)),
+    [?assertEqual({N, none}, {N, beams(N, Config)})
+     || N <- lists:seq(1, length(?config(hosts, Config)))],
+    ct:pal("~b nodes on ~b hosts: up in ~.1f s, down in ~.1f s; upgraded, in seconds, and what was "
+           "said meanwhile: ~0p", [count(), length(?config(hosts, Config)), UpS, DownS, Talked]).
+
+timed(Fun) ->
+    {Us, Result} = timer:tc(Fun),
+    {Us / 1.0e6, Result}.
+
+nothing_changes(Config) ->
+    ?assertMatch({ok, #{started := [], stopped := [], changed := [], failed := []}, _},
+                 run(apply, Config)).
+
+%% Four nodes on each of the eight hosts.
+in_groups(Version, Config) ->
+    {Near, Far} = lists:split(4, ?config(hosts, Config)),
+    [Gate1, Gate2 | Others] = ?config(hosts, Config),
+    Stays = #{paths => weft_deploy_talk:code(?config(priv_dir, Config)),
+              flags => flags() ++ weft_deploy_talk:flags()},
+    New = #{flags => flags(), env => [{shop, [{version, Version}]}]},
+    Families = [{near, Stays#{count => 4, hosts => Near, groups => [front]}},
+                {far, Stays#{count => 4, hosts => Far, groups => [back]}},
+                {gate, New#{count => 2, hosts => [Gate1, Gate2], groups => [front, back]}},
+                {web, New#{count => 16, groups => [front]}},
+                {db, New#{count => 6, hosts => Others, groups => [back]}}],
+    written([{name, talk}, {dir, ?config(dir, Config) ++ "/talk"}, {healthy_s, 120},
+             {drain_s, 120}
+             | [{family, Name, Family#{weft => weft_settings(Config)}}
+                || {Name, Family} <- Families]], Config).
+
+upgraded_while_people_talk(Reach, Config) ->
+    Call = fun(Node, M, F, A) -> weft_deploy_reach:call(Node, M, F, A, ?CALL_MS, Reach) end,
+    {Near, Far} = lists:split(4, ?config(hosts, Config)),
+    %% The next one is in the other group.
+    Talkers = lists:append([[talker("near", Number, NearHost), talker("far", Number, FarHost)]
+                            || {Number, NearHost, FarHost}
+                                   <- lists:zip3(lists:seq(1, 4), Near, Far)]),
+    weft_deploy_talk:during(Talkers, Call, fun() -> all_others(count() - 8, Config) end).
+
+talker(Family, Number, Host) -> list_to_atom(lists:concat([Family, Number, "@", Host])).
+
+all_others(Count, Config) ->
+    ok = in_groups(2, Config),
+    {ok, #{upgraded := Upgraded, rolled_back := [], failed := []}, _} = run(upgrade, Config),
+    ?assertEqual(Count, length(Upgraded)),
+    ok.
 
 %% Each file and each command of the chapter, with the application of another page. What the reader
 %% does by other means is to let the key in; names of hosts and the directory are others.
