@@ -4,7 +4,8 @@
 %% does that of a cluster in halves, each of which takes itself for the whole.
 %%
 %% With FULL=1 each alert fires once by a real fault, and the nodes work for ten minutes before the
-%% first one, under the rules as they are shipped too, and nothing may fire.
+%% first one, under the rules as they are shipped too, and nothing may fire. Nor may it under these
+%% in ten minutes in which all nodes call all others as fast as they can.
 -module(weft_ops_alerts_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -14,10 +15,10 @@
 -import(weft_ops_prometheus, [fires/2, firing/2, sum/2]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([a_node_that_is_cut_off_is_told/1, each_alert_fires_once/1,
+-export([a_node_that_is_cut_off_is_told/1, each_alert_fires_once/1, nothing_is_told_under_load/1,
          a_cluster_in_halves_is_told/1]).
 %% On the nodes.
--export([work/1, echo/0, flood/2, flap/1]).
+-export([work/1, echo/0, load/2, answers/0, flood/2, flap/1]).
 -export([init/2]).
 
 -define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
@@ -28,13 +29,17 @@
 -define(SENDERS, 80).
 -define(MESSAGE_BYTES, 1048576).
 -define(STRANGERS, 60).
+%% A sender that waits for its answer has less in its queue than makes it wait.
+-define(LOAD_BYTES, 65536).
+-define(CALLERS, 16).
+-define(SILENCE_S, 600).
 
 suite() -> [{timetrap, {minutes, 30}}].
 
 all() ->
     case os:getenv("FULL") of
         false -> [a_node_that_is_cut_off_is_told, a_cluster_in_halves_is_told];
-        _ -> [each_alert_fires_once, a_cluster_in_halves_is_told]
+        _ -> [each_alert_fires_once, nothing_is_told_under_load, a_cluster_in_halves_is_told]
     end.
 
 init_per_suite(Config) ->
@@ -65,21 +70,49 @@ each_alert_fires_once(Config0) ->
 
 rules() -> weft_ops_prometheus:rules("weft-alerts.yml").
 
+%% Each of the four nodes has processes that call each other one, over the gateways too, with large
+%% messages. So there is always something on its way, and the machine does what it can. Processes
+%% that send on and on without an answer are no such load: of these WeftSendersSuspended tells.
+nothing_is_told_under_load(Config0) ->
+    {[A, G1, G2, B] = Nodes, _Answers, Config} = started(Config0),
+    ok = working([{A, b}, {B, a}, {G1, g2}, {G2, g1}]),
+    Server = weft_ops_prometheus:as_shipped(rules(), maps:values(?config(ports, Config)),
+                                            filename:join(?config(priv_dir, Config), "load")),
+    until(fun() -> {ok, 4.0} =:= sum("up", Server) end, ?FIRES_MS),
+    [ok = call(Node, ?MODULE, load, [[name(N) || N <- Nodes, N =/= Node], ?CALLERS])
+     || Node <- Nodes],
+    receive after ?SILENCE_S * 1000 -> ok end, % pacing: silence takes time
+    Fired = firing(lists:concat(["[", ?SILENCE_S, "s]"]), Server),
+    Answers = [call(Node, ?MODULE, answers, []) || Node <- Nodes],
+    ct:pal("answers of ~b bytes in ~b s, of each node: ~0p; milliseconds of processor time: ~0p",
+           [?LOAD_BYTES, ?SILENCE_S, Answers,
+            [element(1, call(Node, erlang, statistics, [runtime])) || Node <- Nodes]]),
+    ?assertEqual([], Fired),
+    [?assert(Count > ?SILENCE_S) || Count <- Answers].
+
 %% Nodes that work, of which nothing was told for a while.
 begun(Config0) ->
-    Ports = ports(),
-    Answers = atomics:new(1, []),
-    ok = atomics:put(Answers, 1, 204),
-    Config = [{ports, Ports}, {hook, webhook(Answers)} | Config0],
-    [A, _, _, B] = Nodes = [start(Name, [], Config) || Name <- ?NAMES],
-    until(fun() -> [] =:= [N || N <- Nodes, unreachable(N) > 0] end, ?FIRES_MS),
-    [true = is_pid(call(N, ?MODULE, work, [node_name(Other)])) || {N, Other} <- [{A, b}, {B, a}]],
-    Server = weft_ops_prometheus:start(rules(), maps:values(Ports),
+    {[A, _, _, B] = Nodes, Answers, Config} = started(Config0),
+    ok = working([{A, b}, {B, a}]),
+    Server = weft_ops_prometheus:start(rules(), maps:values(?config(ports, Config)),
                                        filename:join(?config(priv_dir, Config), "prometheus")),
     until(fun() -> {ok, 4.0} =:= sum("up", Server) end, ?FIRES_MS),
     ok = silent(Server),
     ok = atomics:put(Answers, 1, 403),
     {Nodes, Server, Config}.
+
+%% Nodes that reach each other, and what their webhook answers.
+started(Config0) ->
+    Answers = atomics:new(1, []),
+    ok = atomics:put(Answers, 1, 204),
+    Config = [{ports, ports()}, {hook, webhook(Answers)} | Config0],
+    Nodes = [start(Name, [], Config) || Name <- ?NAMES],
+    until(fun() -> [] =:= [N || N <- Nodes, unreachable(N) > 0] end, ?FIRES_MS),
+    {Nodes, Answers, Config}.
+
+working(Pairs) ->
+    [true = is_pid(call(Node, ?MODULE, work, [node_name(Other)])) || {Node, Other} <- Pairs],
+    ok.
 
 ports() -> maps:from_list([{Name, weft_test_nodes:free_port()} || Name <- ?NAMES]).
 
@@ -113,7 +146,7 @@ in_halves({Kind, _} = Topology, Alerts, Config0) ->
 
 %% Counted by Prometheus itself, over all that time.
 silent(Server) ->
-    Seconds = case os:getenv("FULL") of false -> 10; _ -> 600 end,
+    Seconds = case os:getenv("FULL") of false -> 10; _ -> ?SILENCE_S end,
     receive after Seconds * 1000 -> ok end, % pacing: silence takes time
     ?assertEqual([], firing(lists:concat(["[", Seconds, "s]"]), Server)),
     ok.
@@ -199,7 +232,29 @@ work(Node) ->
           end).
 
 echo() ->
-    receive {From, Ref} -> From ! {echo, Ref}, echo() end.
+    receive
+        {From, Ref} -> From ! {echo, Ref}, echo();
+        {From, Ref, _Message} -> From ! {echo, Ref}, echo()
+    end.
+
+%% @doc For each of these nodes so many processes send a message to the echo there, each another one
+%% when it has the answer, which is a small one: one process gives all of them.
+load(Nodes, Count) ->
+    Answers = counters:new(1, [write_concurrency]),
+    ok = persistent_term:put(?MODULE, Answers),
+    Message = binary:copy(<<0>>, ?LOAD_BYTES),
+    lists:foreach(fun(Node) -> spawn(fun() -> loaded(Node, Message, Answers) end) end,
+                  [Node || Node <- Nodes, _ <- lists:seq(1, Count)]).
+
+loaded(Node, Message, Answers) ->
+    Ref = make_ref(),
+    {echo, Node} ! {self(), Ref, Message},
+    receive {echo, Ref} -> ok end,
+    ok = counters:add(Answers, 1, 1),
+    loaded(Node, Message, Answers).
+
+%% @doc How often they had one.
+answers() -> counters:get(persistent_term:get(?MODULE), 1).
 
 %% @doc So many processes send a large message to nobody.
 flood(Node, Count) ->

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A real Prometheus for suites: it scrapes nodes of this machine each second and evaluates the
-%% rules that are shipped, with short times, and in the long form as they are, too.
+%% rules that are shipped, with short times, in the long form as they are too, or only so.
 -module(weft_ops_prometheus).
 
--export([find/0, start/3, rules/1, alerts/1, fires/2, firing/2, sum/2]).
+-export([find/0, start/3, as_shipped/3, rules/1, alerts/1, fires/2, firing/2, sum/2]).
 
 -define(WINDOW, "10s").
 -define(FIRES_MS, 60000).
@@ -15,6 +15,12 @@ find() ->
 
 %% @doc Its address. It ends with its standard input, which is this process's.
 start(Rules, Ports, Dir) ->
+    start(["short.yml" | ["shipped.yml" || os:getenv("FULL") =/= false]], Rules, Ports, Dir).
+
+%% @doc The same, with the times that are shipped and no others.
+as_shipped(Rules, Ports, Dir) -> start(["shipped.yml"], Rules, Ports, Dir).
+
+start(Named, Rules, Ports, Dir) ->
     File = fun(Name, Text) ->
                Path = filename:join(Dir, Name),
                ok = filelib:ensure_dir(Path),
@@ -23,7 +29,6 @@ start(Rules, Ports, Dir) ->
            end,
     _ = File("short.yml", shorter(Rules)),
     _ = File("shipped.yml", Rules),
-    Named = case os:getenv("FULL") of false -> ["short.yml"]; _ -> ["short.yml", "shipped.yml"] end,
     Targets = [io_lib:format("\"127.0.0.1:~b\"", [Port]) || Port <- Ports],
     Main = File("main.yml",
                 io_lib:format("global: {scrape_interval: 1s, scrape_timeout: 900ms, "
