@@ -3,7 +3,8 @@
 %% the Instant Messenger runs on those that are no gateways. With FULL=1; what is cheap of it is in
 %% weft_dashboard_page_SUITE, with five nodes.
 %%
-%% The cases are one story, in this order: the last one kills a gateway, and then people end.
+%% The cases are one story, in this order: the last but one kills a gateway, and then people end. The
+%% last one compares all counters then.
 -module(weft_dashboard_live_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -12,14 +13,14 @@
 -import(weft_test_nodes, [node_name/1, call/4, call/5, until/1]).
 -import(weft_dashboard_nodes, [text/1]).
 -import(weft_dashboard_chromium, [evaluate/2, until/2, key/2, command/3, screenshot/2, errors/1]).
--import(weft_dashboard_page_steps, [open/3, rows/2, press/2, press_node/2,
+-import(weft_dashboard_page_steps, [open/3, model/1, get/2, rows/2, press/2, press_node/2,
                                     with_token/1, tab_to/2, focused/1, hops/0, passed/1,
                                     state/2, drawn/2]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([it_equals_the_status_of_the_nodes/1, the_path_of_two_nodes/1, with_keys_only/1,
          axe_finds_nothing_serious/1, it_connects_again/1, its_heap_does_not_grow/1,
-         a_gateway_is_killed_and_replayed/1]).
+         a_gateway_is_killed_and_replayed/1, all_counters_equal_the_status/1]).
 
 -define(CANVAS, "document.querySelector('canvas.graph')").
 -define(GROUPS, #{a => [a1, a2, a3, a4, a5, a6, a7, g1, g2],
@@ -40,7 +41,7 @@ suite() -> [{timetrap, {minutes, 40}}].
 all() ->
     [it_equals_the_status_of_the_nodes, the_path_of_two_nodes, with_keys_only,
      axe_finds_nothing_serious, it_connects_again, its_heap_does_not_grow,
-     a_gateway_is_killed_and_replayed].
+     a_gateway_is_killed_and_replayed, all_counters_equal_the_status].
 
 init_per_suite(Config) ->
     started(weft_test_nodes:begin_suite(Config)).
@@ -291,3 +292,83 @@ a_gateway_is_killed_and_replayed(Config) ->
     {ok, #{said := Said, heard := Heard, lost_messages := Lost}} = Result,
     ?assert(Said > 1000),
     ?assertEqual({Said, 0}, {Heard, Lost}).
+
+%% --- when people have ended ---------------------------------------------------------------------
+
+%% Nodes tell each other how they are, and are looked at. So what the dashboard has of each session
+%% and of each lane is not less than it was in `weft status' just before, and not more than it is
+%% there just after; what stood still meanwhile is the same to the byte. Then what the page shows of
+%% each session, in two digits.
+all_counters_equal_the_status(Config) ->
+    {Nodes, Browser} = both(Config),
+    #{<<"nodes">> := Known} = model(Nodes),
+    Up = [At || At <- maps:values(maps:remove(port, Nodes)),
+                #{<<"state">> := <<"up">>} <- [map_get(text(At), Known)]],
+    ?assertEqual(length(names()) - 1, length(Up)),
+    Names = [weft_test_nodes:name(At) || At <- Up],
+    [until(fun() -> wrong(At, Names, Nodes) =:= [] end) || At <- Up],
+    [begin
+         open(["#view=node&node=", text(At)], Nodes, Browser),
+         until(fun() -> is_shown(At, Names, Browser) end)
+     end || At <- Up],
+    ?assertEqual([], errors(Browser)).
+
+wrong(At, Names, Nodes) ->
+    Before = of_status(At, Names),
+    Told = of_dashboard(At, Names, Nodes),
+    After = of_status(At, Names),
+    Keys = lists:usort(lists:append([maps:keys(Counters) || Counters <- [Before, Told, After]])),
+    Wrong = [Row || Key <- Keys,
+                    Row <- [{Key, maps:find(Key, Before), maps:find(Key, Told),
+                             maps:find(Key, After)}],
+                    not lies_between(Row)],
+    Still = [Key || Key <- Keys, maps:find(Key, Before) =:= maps:find(Key, After)],
+    ct:log("~ts: ~b sessions and lanes, ~b of them stood still, wrong: ~p",
+           [text(At), length(Keys), length(Still), Wrong]),
+    Wrong.
+
+lies_between({_, {ok, {OutBefore, InBefore}}, {ok, {Out, In}}, {ok, {OutAfter, InAfter}}}) ->
+    OutBefore =< Out andalso Out =< OutAfter andalso InBefore =< In andalso In =< InAfter;
+lies_between(_OneHasNone) ->
+    false.
+
+%% Sessions as the command `weft status --json' has them, which is given what the node says.
+of_status(At, Names) ->
+    #{links := Links} = Status = call(At, weft, status, []),
+    #{direct := Direct, circuits := Circuits} =
+        weft_local_picture:of_statuses(#{nodes => Names, unknown => []},
+                                       #{weft_test_nodes:name(At) => Status}),
+    maps:from_list([{{session, text(Peer)}, {Out, In}}
+                    || #{to := Peer, bytes_out := Out, bytes_in := In} <- Direct ++ Circuits]
+                   ++ [{{lane, text(Peer), Index}, {Out, In}}
+                       || #{node := Peer, lane_stats := Lanes} <- Links, lists:member(Peer, Names),
+                          #{index := Index,
+                            stat := #{send_oct := Out, recv_oct := In}} <- Lanes]).
+
+of_dashboard(At, Names, Nodes) ->
+    {200, #{<<"sessions">> := Sessions, <<"links">> := Links}} =
+        get(["/api/node?name=", text(At)], Nodes),
+    Known = [text(Name) || Name <- Names],
+    maps:from_list([{{session, Peer}, {Out, In}}
+                    || #{<<"node">> := Peer, <<"bytes_out">> := Out,
+                         <<"bytes_in">> := In} <- Sessions, lists:member(Peer, Known)]
+                   ++ [{{lane, Peer, Index}, {Out, In}}
+                       || #{<<"node">> := Peer, <<"lanes">> := Lanes} <- Links,
+                          lists:member(Peer, Known),
+                          #{<<"index">> := Index, <<"bytes_out">> := Out,
+                            <<"bytes_in">> := In} <- Lanes]).
+
+is_shown(At, Names, Browser) ->
+    Rows = [{{session, Peer}, {Out, In}} || [Peer, _, _, Out, In | _] <- rows("Sessions", Browser)],
+    Counted = [{Key, Counts} || {{session, _} = Key, Counts} <- maps:to_list(of_status(At, Names))],
+    Counted =/= [] andalso
+        lists:all(fun({Key, {Out, In}}) ->
+                          case lists:keyfind(Key, 1, Rows) of
+                              {_, {OutText, InText}} ->
+                                  is_of(OutText, Out) andalso is_of(InText, In);
+                              false -> false
+                          end
+                  end, Counted).
+
+%% Two digits, of at most three seconds ago.
+is_of(Text, Bytes) -> in_bytes(Text) >= 0.9 * Bytes andalso in_bytes(Text) =< 1.06 * Bytes.
