@@ -3,16 +3,24 @@
 %% the next, everybody linked within a group, circuits to the other groups. For pages of any size.
 -module(weft_dashboard_made_up).
 
--export([start/2, stop/1]).
+-export([start/2, start/3, stop/1, record/3]).
 
 -define(GATEWAYS, 2).
 -define(PERIOD_MS, 2000).
+%% What `weft_ops_recorder' puts into a chunk at most, and so many samples in a minute.
+-define(CHUNK_BYTES_MAX, 8388608).
+-define(LOOKS, 30).
 
 %% @doc Starts it on a free port. Traffic is another at each look.
 -spec start(Nodes :: pos_integer(), Groups :: pos_integer()) -> {pid(), inet:port_number()}.
-start(Nodes, Groups) ->
+start(Nodes, Groups) -> start(Nodes, Groups, []).
+
+%% @doc The same with more configuration.
+-spec start(Nodes :: pos_integer(), Groups :: pos_integer(), [{atom(), term()}]) ->
+          {pid(), inet:port_number()}.
+start(Nodes, Groups, Env) ->
     {ok, _} = application:ensure_all_started(cowboy),
-    {ok, Config} = weft_dashboard_config:parse([{port, 0}, {period_ms, 1000}]),
+    {ok, Config} = weft_dashboard_config:parse([{port, 0}, {period_ms, 1000} | Env]),
     Cluster = cluster(Nodes, Groups),
     {ok, Supervisor} = weft_dashboard:start(Config#{source => fun(none) -> seen(Cluster, 1);
                                                                  (Look) -> seen(Cluster, Look)
@@ -26,6 +34,45 @@ stop(Supervisor) ->
     Ref = monitor(process, Supervisor),
     true = exit(Supervisor, shutdown),
     receive {'DOWN', Ref, _, _, _} -> ok end.
+
+%% @doc Writes what `weft_ops_recorder' would have written of the last minute of it, to an empty
+%% directory. A time, near the end, of which there is a picture.
+-spec record(Nodes :: pos_integer(), Groups :: pos_integer(), Dir :: file:filename()) ->
+          AtMs :: integer().
+record(Nodes, Groups, Dir) ->
+    Cluster = cluster(Nodes, Groups),
+    ToMs = erlang:system_time(millisecond),
+    Files = weft_ops_recording_files:new(#{dir => Dir, bytes_max => 1 bsl 30}),
+    Recorded = lists:foldl(fun(Look, Recording) ->
+                                   AtMs = ToMs - (?LOOKS - Look) * ?PERIOD_MS,
+                                   looked(AtMs, seen_at(AtMs, Cluster, Look), Recording)
+                           end, {weft_ops_chunk:new(), weft_ops_reel:new(), Files},
+                           lists:seq(1, ?LOOKS)),
+    _ = written(Recorded),
+    ToMs - ?PERIOD_MS.
+
+seen_at(AtMs, Cluster, Look) ->
+    {#{nodes := Nodes} = Seen, _} = seen(Cluster, Look),
+    Seen#{nodes := maps:map(fun(_Node, Sample) -> Sample#{at_ms := AtMs} end, Nodes)}.
+
+looked(AtMs, Seen, {Chunk0, Reel0, Files}) ->
+    {Entries, Reel} = weft_ops_reel:entries({AtMs, Seen}, [], Reel0),
+    Chunk = lists:foldl(fun(Entry, Acc) -> weft_ops_chunk:add(AtMs, Entry, Acc) end, Chunk0,
+                        Entries),
+    case weft_ops_chunk:size_bytes(Chunk) >= ?CHUNK_BYTES_MAX of
+        true -> written({Chunk, Reel, Files});
+        false -> {Chunk, Reel, Files}
+    end.
+
+written({Chunk, Reel, Files}) ->
+    case weft_ops_chunk:first_ms(Chunk) of
+        none ->
+            {Chunk, Reel, Files};
+        FromMs ->
+            {ok, Next} = weft_ops_recording_files:append(FromMs, weft_ops_chunk:encode(Chunk),
+                                                         Files),
+            {weft_ops_chunk:new(), weft_ops_reel:forget(Reel), Next}
+    end.
 
 %% --- who is there -------------------------------------------------------------------------------
 

@@ -24,7 +24,8 @@
          it_connects_again_without_a_reload/1, what_is_missed_is_asked_for_again/1,
          a_connection_that_says_nothing_is_given_up/1,
          a_large_cluster_opens_collapsed/1, a_large_cluster_is_settled_in_time/0,
-         a_large_cluster_is_settled_in_time/1,
+         a_large_cluster_is_settled_in_time/1, a_recorded_cluster_is_settled_in_time/0,
+         a_recorded_cluster_is_settled_in_time/1,
          nothing_is_in_the_way_of_anybody/1, a_gateway_is_killed_and_the_path_changes/1]).
 
 -define(LEFT, [a, g, h]).
@@ -42,7 +43,9 @@ all() ->
      it_connects_again_without_a_reload, what_is_missed_is_asked_for_again,
      a_connection_that_says_nothing_is_given_up, a_large_cluster_opens_collapsed]
         ++ [Case || is_full(),
-                    Case <- [a_large_cluster_is_settled_in_time, nothing_is_in_the_way_of_anybody,
+                    Case <- [a_large_cluster_is_settled_in_time,
+                             a_recorded_cluster_is_settled_in_time,
+                             nothing_is_in_the_way_of_anybody,
                              the_store_is_in_the_way_of_nobody]]
         %% The last one: there is a gateway less afterwards.
         ++ [a_gateway_is_killed_and_the_path_changes].
@@ -345,24 +348,24 @@ all_are_opened(Count, Browser) ->
     _ = until([?CANVAS ".picture.bodies().length === ", integer_to_list(Count)], Browser),
     ok.
 
-made_up(Count, Groups, Browser, Fun) ->
-    {Supervisor, Port} = weft_dashboard_made_up:start(Count, Groups),
+made_up(Count, Groups, Browser, Fun) -> made_up(Count, Groups, [], Browser, Fun).
+
+made_up(Count, Groups, Env, Browser, Fun) ->
+    {Supervisor, Port} = weft_dashboard_made_up:start(Count, Groups, Env),
     try Fun(#{port => Port})
     after
         true = go("about:blank", Browser),
         weft_dashboard_made_up:stop(Supervisor)
     end.
 
-%% How long until the graph stands still: the best of some openings, as what else the machine does
-%% is not the page's. With 200 nodes no task of the page's thread takes more than 50 ms until the
+%% How long until the graph stands still: the median of some openings, as now and then the machine
+%% does something else. With 200 nodes no task of the page's thread takes more than 50 ms until the
 %% second model is shown, in any of the openings, on a machine that does nothing else.
 a_large_cluster_is_settled_in_time() -> [{timetrap, {minutes, 5}}].
 
 a_large_cluster_is_settled_in_time(Config) ->
     {_, Browser} = both(Config),
-    Undo = before("window.tasks = [0]; new PerformanceObserver((list) => tasks.push("
-                  "...list.getEntries().map((entry) => entry.duration)))"
-                  ".observe({ type: 'longtask', buffered: true });", Browser),
+    Undo = before(noted_tasks(), Browser),
     Opened = [{What, made_up(Count, Groups, Browser,
                              fun(Nodes) ->
                                      [opened(Address, Nodes, Browser) || _ <- lists:seq(1, Times)]
@@ -371,9 +374,18 @@ a_large_cluster_is_settled_in_time(Config) ->
                      [{200, 10, "", 10}, {200, 10, "#view=graph", 10},
                       {1000, 40, "#view=graph", 3}, {1000, 40, "#view=graph&open=all", 3}]],
     Undo(),
-    ct:pal("~p", [Opened]),
+    in_time(Opened).
+
+noted_tasks() ->
+    "window.tasks = [0]; new PerformanceObserver((list) => tasks.push("
+        "...list.getEntries().map((entry) => entry.duration)))"
+        ".observe({ type: 'longtask', buffered: true });".
+
+in_time(Opened) ->
+    ct:pal("~p~nmedians of milliseconds: ~p",
+           [Opened, [{What, median([Ms || {Ms, _} <- Runs])} || {What, Runs} <- Opened]]),
     [?assertEqual({What, true},
-                  {What, lists:min([Ms || {Ms, _} <- Runs]) =< settled_in_ms(Count)})
+                  {What, median([Ms || {Ms, _} <- Runs]) =< settled_in_ms(Count)})
      || {{Count, _, "#view=graph" ++ _, _} = What, Runs} <- Opened],
     [?assertEqual({What, []}, {What, [TaskMs || {_, TaskMs} <- Runs, TaskMs > 50]})
      || {{200, _, _, _} = What, Runs} <- Opened].
@@ -381,14 +393,48 @@ a_large_cluster_is_settled_in_time(Config) ->
 settled_in_ms(200) -> 1000;
 settled_in_ms(1000) -> 4000.
 
+median(Numbers) -> lists:nth(length(Numbers) div 2 + 1, lists:sort(Numbers)).
+
 %% The matrix, which opens first, has no places that settle.
 opened(Address, Nodes, Browser) ->
     open(Address, Nodes, Browser),
+    settled_since("performance.getEntriesByName('first-model')[0].startTime", Browser).
+
+settled_since(Since, Browser) ->
     _ = until("performance.getEntriesByName('first-model')[0].startTime + 2500 < "
               "performance.now()", Browser),
-    {evaluate("(performance.getEntriesByName('settled')[0]?.startTime ?? 0) - "
-              "performance.getEntriesByName('first-model')[0].startTime", Browser),
+    {evaluate(["(performance.getEntriesByName('settled')[0]?.startTime ?? 0) - ", Since], Browser),
      evaluate("Math.max(...tasks)", Browser)}.
+
+%% The same of a recording, since the model has come; how long that took before is printed.
+a_recorded_cluster_is_settled_in_time() -> [{timetrap, {minutes, 10}}].
+
+a_recorded_cluster_is_settled_in_time(Config) ->
+    {_, Browser} = both(Config),
+    Undo = before(noted_tasks(), Browser),
+    Opened = [{What, recorded(What, Config)}
+              || What <- [{200, 10, "#view=graph&at=", 10}, {1000, 40, "#view=graph&at=", 3}]],
+    Undo(),
+    in_time(Opened).
+
+recorded({Count, Groups, Address, Times}, Config) ->
+    {_, Browser} = both(Config),
+    Dir = filename:join(?config(priv_dir, Config), "recorded_" ++ integer_to_list(Count)),
+    At = integer_to_list(weft_dashboard_made_up:record(Count, Groups, Dir)),
+    made_up(Count, Groups, [{recording, Dir}], Browser,
+            fun(Nodes) ->
+                    [opened_as_recorded(Address ++ At, Nodes, Browser)
+                     || _ <- lists:seq(1, Times)]
+            end).
+
+opened_as_recorded(Address, Nodes, Browser) ->
+    Answer = "performance.getEntriesByType('resource')"
+        ".find(({ name }) => name.includes('/api/recording?at='))",
+    open(Address, Nodes, Browser),
+    _ = until("document.documentElement.dataset.past === 'true' && "
+              "performance.getEntriesByName('settled').length > 0", Browser),
+    ct:log("the model came after ~p ms", [evaluate([Answer, ".duration"], Browser)]),
+    settled_since([Answer, ".responseEnd"], Browser).
 
 nothing_is_in_the_way_of_anybody(Config) ->
     {Nodes, Browser} = both(Config),
