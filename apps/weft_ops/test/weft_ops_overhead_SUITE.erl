@@ -2,8 +2,8 @@
 %% @doc What agents, metrics and a scrape each second cost two nodes that call each other as fast as
 %% they can: processor time per call and throughput, with and without, in turns.
 %%
-%% There are 24 pairs; the log has the means and their 95 % intervals. No limit is tested: that
-%% would test the machine. It runs with FULL=1 only.
+%% There are 24 pairs; the log has the means and their 95 % intervals. The limit of the medians is a
+%% wide one: a narrow one would test the machine. It runs with FULL=1 only.
 -module(weft_ops_overhead_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -20,6 +20,9 @@
 -define(CALLERS, 4).
 %% Two-sided 95 % of Student's t with 23 degrees of freedom; of more for fewer.
 -define(T, 2.07).
+%% Parts of what it is without.
+-define(CPU_MAX, 1.3).
+-define(RATE_MIN, 0.7).
 
 suite() -> [{timetrap, {minutes, 20}}].
 
@@ -43,7 +46,10 @@ with_and_without(Config) ->
     ct:pal("~b pairs of ~b ms, with agents, metrics and a scrape each second:~n"
            "processor time per call ~ts~ncalls per second ~ts",
            [Pairs, Ms, told(Cpu), told(Rate)]),
-    [?assert(Ratio > 0.1 andalso Ratio < 10) || Ratio <- Cpu ++ Rate].
+    ?assert(median(Cpu) < ?CPU_MAX, Cpu),
+    ?assert(median(Rate) > ?RATE_MIN, Rate).
+
+median(Numbers) -> lists:nth(length(Numbers) div 2 + 1, lists:sort(Numbers)).
 
 register_echo(B) ->
     call(B, erlang, register, [echo, call(B, erlang, spawn, [?MODULE, echo, []])]).
