@@ -13,7 +13,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
--export([one_lane/1, four_lanes/1, tls/1, a_circuit/1, a_stock_node/1,
+-export([one_lane/1, four_lanes/1, tls/1, tls_and_four_lanes/1, a_circuit/1, a_stock_node/1,
          boards_and_alerts_ask_for_what_is_there/1, former_collector_and_a_circuit/1,
          former_collector_and_four_lanes/1,
          what_was_sent_was_received/1, promtool_finds_nothing/1, many_peers_are_left_out/1,
@@ -22,7 +22,7 @@
          foreign_names_are_refused/1,
          the_former_collector_comes_back/1, a_wrong_configuration_is_told/1]).
 %% On the nodes.
--export([keep/0, own_sockets/1, former/0]).
+-export([keep/0, own_sockets/1, tls_sockets/0, former/0]).
 
 -define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(MESSAGES, 2000).
@@ -31,7 +31,9 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> of_chain() ++ [tls || os:getenv("FULL") =/= false] ++ [a_stock_node] ++ of_pair().
+all() ->
+    of_chain() ++ [Case || Case <- [tls, tls_and_four_lanes], os:getenv("FULL") =/= false]
+        ++ [a_stock_node] ++ of_pair().
 
 of_chain() ->
     [one_lane, promtool_finds_nothing, boards_and_alerts_ask_for_what_is_there,
@@ -70,17 +72,19 @@ end_per_testcase(_Case, Config) ->
 
 one_lane(Config) ->
     [A, G, _] = ?config(nodes, Config),
-    lanes(1, A, G).
+    lanes(1, sockets_of_link(A, G), A, G).
 
 four_lanes(Config) ->
     [P, Q] = ?config(nodes, Config),
-    lanes(4, P, Q).
+    lanes(4, sockets_of_link(P, Q), P, Q).
 
 %% All sockets of the link belong to its process.
-lanes(Count, A, B) ->
+sockets_of_link(A, B) ->
+    fun() -> call(A, ?MODULE, own_sockets, [name(B)]) end.
+
+lanes(Count, Sockets, A, B) ->
     until(fun() -> value("weft_lanes", [], A) =:= Count end),
     ?assertEqual(25, map_size(dist(B, A))),
-    Sockets = fun() -> call(A, ?MODULE, own_sockets, [name(B)]) end,
     [until(fun() -> maps:get(Family, dist(B, A)) =:= sum(Key, Sockets()) end)
      || {Family, Key} <- [{"recv_bytes", recv_oct}, {"send_bytes", send_oct},
                           {"recv_cnt", recv_cnt}, {"send_cnt", send_cnt}]],
@@ -89,14 +93,21 @@ lanes(Count, A, B) ->
 
 sum(Key, Stats) -> lists:sum([proplists:get_value(Key, Stat) || Stat <- Stats]).
 
-tls(Config) ->
-    [A, B] = [node(Name, #{long => "127.0.0.1", args => ["-config", ?config(tls_config, Config)]},
-                   Config) || Name <- [a, b]],
+tls(Config) -> over_tls(1, Config).
+
+tls_and_four_lanes(Config) -> over_tls(4, Config).
+
+%% What a socket of TLS counts is encrypted, and it belongs to a process of ssl. Both nodes use TLS
+%% for nothing else.
+over_tls(Count, Config) ->
+    [A, B] = [node(Name, #{long => "127.0.0.1", config => [{lanes, Count}],
+                           args => ["-config", ?config(tls_config, Config)]}, Config)
+              || Name <- [a, b]],
     connect(A, B),
-    until(fun() -> value("weft_lanes", [], A) =:= 1 end),
-    ?assertEqual(25, map_size(dist(B, A))),
-    ?assert(maps:get("recv_bytes", dist(B, A)) > 0),
-    ?assert(maps:get("port_memory_bytes", dist(B, A)) > 0).
+    lanes(Count, fun() -> call(A, ?MODULE, tls_sockets, []) end, A, B),
+    Dist = dist(B, A),
+    [?assert(maps:get(Family, Dist) > 0)
+     || Family <- ["recv_bytes", "send_bytes", "port_memory_bytes"]].
 
 %% --- a circuit ----------------------------------------------------------------------------------
 
@@ -399,6 +410,12 @@ keep() -> receive _ -> keep() end.
 own_sockets(Node) ->
     [Link] = [Pid || {N, Pid} <- weft_links:list(), N =:= Node],
     [Stat || Port <- erlang:ports(), {connected, Link} =:= erlang:port_info(Port, connected),
+             {ok, Stat} <- [inet:getstat(Port)]].
+
+%% @doc What the sockets of processes of ssl have counted.
+tls_sockets() ->
+    [Stat || Port <- erlang:ports(), {connected, Owner} <- [erlang:port_info(Port, connected)],
+             application:get_application(Owner) =:= {ok, ssl},
              {ok, Stat} <- [inet:getstat(Port)]].
 
 %% @doc Puts the collector of prometheus.erl in a registry of its own.
