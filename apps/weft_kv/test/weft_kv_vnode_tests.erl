@@ -360,6 +360,59 @@ outdated(Dir) ->
     ok = weft_kv_vnode:terminate(normal, Last),
     ?assertEqual([<<25, Big/binary>>], values(key(1), vnode(#{dir => Dir}))).
 
+%% What is large is written a piece with each commit. What is changed meanwhile is there.
+a_large_file_is_written_anew_a_piece_at_a_time_test_() ->
+    {timeout, 30, fun() -> in_directory(fun large/1) end}.
+
+large(Dir) ->
+    {Begun, Big} = being_written_anew(Dir),
+    Small = committed(overwrite(key(1), <<"last">>, Begun)),
+    [File, New] = [filename:join(Dir, Name) || Name <- ["0.log", "0.log.new"]],
+    ?assert(filelib:is_file(New)),
+    ?assert(filelib:file_size(File) > 2000000),
+    Rest = lists:foldl(fun(_, V) -> committed(V) end, Small, lists:seq(1, 10)),
+    ?assertNot(filelib:is_file(New)),
+    ?assert(filelib:file_size(File) < 1500000),
+    ok = weft_kv_vnode:terminate(normal, Rest),
+    Again = vnode(#{dir => Dir}),
+    ?assertEqual([<<"last">>], values(key(1), Again)),
+    [?assertEqual([<<N, Big/binary>>], values(key(1 + N rem 10), Again))
+     || N <- [12, 13, 14, 15, 16, 17, 18, 19, 21]].
+
+%% Ten keys in a file of twice their size.
+being_written_anew(Dir) ->
+    Big = binary:copy(<<"x">>, 100000),
+    {lists:foldl(fun(N, V) ->
+                     committed(overwrite(key(1 + N rem 10), <<N, Big/binary>>, V))
+                 end, vnode(#{dir => Dir}), lists:seq(1, 21)), Big}.
+
+nothing_is_left_of_a_new_file_that_is_not_at_its_end_test_() ->
+    [{timeout, 30, fun() ->
+          in_directory(fun(Dir) ->
+                           {Begun, _} = being_written_anew(Dir),
+                           New = filename:join(Dir, "0.log.new"),
+                           ?assert(filelib:is_file(New)),
+                           ok = End(Begun),
+                           ?assertNot(filelib:is_file(New))
+                       end)
+      end} || End <- [fun(Begun) -> weft_kv_vnode:terminate(normal, Begun) end,
+                      fun(Begun) -> {ok, _} = weft_kv_vnode:clear(none, Begun), ok end]].
+
+%% The room that it takes is what the next write needs.
+a_full_disk_ends_what_is_written_anew_test_() ->
+    {timeout, 30, fun() ->
+        in_directory(fun(Dir) ->
+                         {Begun, _} = being_written_anew(Dir),
+                         New = filename:join(Dir, "0.log.new"),
+                         ok = weft_kv_log:close(log(Begun)),
+                         {error, _, _} = weft_kv_vnode:commit(overwrite(key(1), <<"1">>, Begun)),
+                         ?assertNot(filelib:is_file(New))
+                     end)
+    end}.
+
+%% The log of a partition.
+log(Vnode) -> element(7, Vnode).
+
 %% With each write it would be tried in vain, and take long.
 a_file_that_can_not_be_written_anew_is_left_for_a_while_test_() ->
     {timeout, 30, fun() -> in_directory(fun no_room/1) end}.

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Which objects of a partition are in its file, and what is written there: changes, all of it
-%% anew when most of it is outdated, or when other buckets are to be in it.
+%% anew when most of it is outdated (a piece with each commit), or when other buckets are to be in
+%% it.
 %%
 %% Buckets that ask for `memory' are not in the file, nor is what they delete. When what a bucket
 %% asks for has changed (`weft_kv_durability'), the next commit first writes the file anew, from
@@ -11,15 +12,16 @@
 %% Not here: when a change may count (`weft_kv_vnode'), and the form of the file (`weft_kv_log').
 -module(weft_kv_disk).
 
--export([open/4, append/4, say/4, commit/2, stored/1]).
+-export([open/4, append/4, say/4, commit/2, delete/2, close/2, stored/1]).
 -export_type([state/0, rewrite/0]).
 
 %% The file, for which buckets it is as they ask, and when it is looked whether it is to be written
 %% anew.
 -type state() :: {weft_kv_log:log(), weft_kv_durability:durabilities(), rewrite()}.
--type rewrite() :: now | {above, Bytes :: non_neg_integer()} | integer().
+-type rewrite() :: now | {above, Bytes :: non_neg_integer()} | integer()
+                   | {running, weft_kv_anew:run()}.
 %% `above': it was not outdated, and is not before it is larger than so much. A time in ms: there
-%% was no room.
+%% was no room. `running': it is written anew, a piece with each commit.
 
 %% A file is written anew when it is larger, and larger than twice what is in it.
 -define(REWRITE_BYTES, 1000000).
@@ -124,33 +126,62 @@ commit({_, Before, _} = State, Table) ->
     end.
 
 committed({Log0, Durabilities, Rewrite}, Table) ->
-    case weft_kv_log:commit(Log0) of
-        {ok, Log} -> {ok, tidied({Log, Durabilities, Rewrite}, Table)};
-        {error, Reason, Log} -> {{error, Reason}, {Log, Durabilities, Rewrite}}
+    case {weft_kv_log:commit(Log0), Rewrite} of
+        {{ok, Log}, _} -> {ok, tidied({Log, Durabilities, Rewrite}, Table)};
+        %% A new file that is not whole may have taken the room.
+        {{error, _, Log}, {running, _}} ->
+            _ = stopped(Rewrite, Log),
+            committed({Log, Durabilities, later()}, Table);
+        {{error, Reason, Log}, _} -> {{error, Reason}, {Log, Durabilities, Rewrite}}
     end.
 
+%% This one is not written a piece at a time: what waits is as it was configured before, and is not
+%% to get into the new file.
 configured(Now, {Log, Before, Rewrite} = State, Table) ->
     case {weft_kv_table:bytes(weft_kv_durability:moved(Before, Now), Table),
           is_too_soon(Rewrite)} of
         {0, _} -> {ok, {Log, Now, Rewrite}};
         {_, true} -> {{error, {no_room_to_write_anew, weft_kv_log:file(Log)}}, State};
         {_, false} ->
-            case anew({Log, Now, Rewrite}, Table) of
+            case anew({Log, Now, stopped(Rewrite, Log)}, Table) of
                 {ok, New} -> {ok, New};
                 {{error, Reason}, {Same, _, Later}} -> {{error, Reason}, {Same, Before, Later}}
             end
     end.
 
+stopped({running, Run}, Log) ->
+    ok = weft_kv_anew:stop(Run, Log),
+    now;
+stopped(Rewrite, _Log) ->
+    Rewrite.
+
 %% If there is no room for a new file, it goes on with the old one.
+tidied({Log, Durabilities, {running, Run}}, Table) ->
+    stepped(Run, {Log, Durabilities}, Table);
 tidied({Log, Durabilities, Rewrite} = State, Table) ->
     Bytes = weft_kv_log:bytes(Log),
     case Bytes > ?REWRITE_BYTES andalso is_time(Rewrite, Bytes)
         andalso logged_bytes(Durabilities, Table) of
         false -> State;
-        Logged when Bytes > 2 * Logged ->
-            {_, New} = anew(State, Table),
-            New;
+        Logged when Bytes > 2 * Logged -> begun({Log, Durabilities}, Table);
         Logged -> {Log, Durabilities, next(2 * Logged, Durabilities)}
+    end.
+
+begun({Log, Durabilities}, Table) ->
+    case weft_kv_anew:start([saying(weft_kv_table:filed(Table))], Log) of
+        {ok, Run} -> stepped(Run, {Log, Durabilities}, Table);
+        {error, Reason} -> {Log, Durabilities, put_off(Reason)}
+    end.
+
+stepped(Run, {Log, Durabilities}, Table) ->
+    Next = fun(Cursor, BytesMax) ->
+               {Items, Further} = weft_kv_table:page(Cursor, {infinity, BytesMax}, Table),
+               {entries(Items, Durabilities), Further}
+           end,
+    case weft_kv_anew:step(Next, Run, Log) of
+        {more, Further} -> {Log, Durabilities, {running, Further}};
+        {done, New} -> {New, Durabilities, now};
+        {error, Reason} -> {Log, Durabilities, put_off(Reason)}
     end.
 
 logged_bytes(Durabilities, Table) ->
@@ -172,13 +203,30 @@ is_too_soon(_) -> false.
 
 anew({Log0, Durabilities, _}, Table) ->
     {Items, done} = weft_kv_table:page(start, {infinity, infinity}, Table),
-    Entries = [{stored, Key, Object, Kind}
-               || {{_, Bucket, _} = Key, {Object, Kind}} <- Items,
-                  weft_kv_durability:of_bucket(Bucket, Durabilities) =/= memory],
-    case weft_kv_log:rewrite([saying(weft_kv_table:filed(Table)) | Entries], Log0) of
+    Entries = [saying(weft_kv_table:filed(Table)) | entries(Items, Durabilities)],
+    case weft_kv_log:rewrite(Entries, Log0) of
         {ok, Log} -> {ok, {Log, Durabilities, now}};
-        {error, Reason, Log} ->
-            logger:warning("weft_kv: ~0tp", [Reason]),
-            AgainMs = erlang:monotonic_time(millisecond) + ?REWRITE_AGAIN_MS,
-            {{error, Reason}, {Log, Durabilities, AgainMs}}
+        {error, Reason, Log} -> {{error, Reason}, {Log, Durabilities, put_off(Reason)}}
     end.
+
+entries(Items, Durabilities) ->
+    [{stored, Key, Object, Kind}
+     || {{_, Bucket, _} = Key, {Object, Kind}} <- Items,
+        weft_kv_durability:of_bucket(Bucket, Durabilities) =/= memory].
+
+put_off(Reason) ->
+    logger:warning("weft_kv: ~0tp", [Reason]),
+    later().
+
+later() -> erlang:monotonic_time(millisecond) + ?REWRITE_AGAIN_MS.
+
+%% @doc There is nothing of the partition any more. After an error the file is as it was.
+-spec delete(rewrite(), weft_kv_log:log()) -> ok | {error, term()}.
+delete(Rewrite, Log) ->
+    _ = stopped(Rewrite, Log),
+    weft_kv_log:delete(Log).
+
+-spec close(rewrite(), weft_kv_log:log()) -> ok.
+close(Rewrite, Log) ->
+    _ = stopped(Rewrite, Log),
+    weft_kv_log:close(Log).

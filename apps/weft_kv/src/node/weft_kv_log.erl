@@ -30,6 +30,8 @@
 
 -export([open/3, open/4, damaged/2, file/1, append/2, append/3, commit/1, commit/2, is_waiting/1,
          bytes/1, synced_bytes/1, rewrite/2, delete/1, close/1]).
+%% For one that is written a piece at a time (`weft_kv_anew').
+-export([beside/1, held/1, image/1, records/1, unsynced/1, moved/3]).
 -export_type([log/0, entry/0]).
 
 %% What is not synced. It is kept, the latest first, until it is: after an error nobody knows what
@@ -83,6 +85,8 @@ open(Dir, Partition, Purpose, IfDamaged) ->
     end.
 
 found(File, IfDamaged) ->
+    %% Somebody has not come to the end of it.
+    _ = file:delete(beside_file(File)),
     case {filelib:ensure_dir(File), file:read_file(File)} of
         {{error, Reason}, _} -> {error, {Reason, File}};
         {ok, {error, enoent}} -> created(File, []);
@@ -198,27 +202,31 @@ created(File, Entries) ->
 
 %% The old file is there until the new one is on disk.
 replaced(File, Entries) ->
-    New = File ++ ".new",
-    Bytes = [?MAGIC | [record(Entry) || Entry <- Entries]],
+    New = beside_file(File),
+    Bytes = image(Entries),
     case file:open(New, [raw, write, binary]) of
         {ok, Device} ->
             Done = first_error([fun() -> file:write(Device, Bytes) end,
                                 fun() -> file:datasync(Device) end,
                                 fun() -> weft_durable_file:rename(New, File) end]),
             case Done of
-                ok -> {ok, #log{file = File, device = Device, bytes = iolist_size(Bytes)}};
-                {unsynced, Reason} ->
-                    logger:error("weft_kv: ~ts was written anew, and its directory can not be "
-                                 "synced (~0tp); nothing is acknowledged before it is",
-                                 [File, Reason]),
-                    {ok, #log{file = File, device = {named, Device}, bytes = iolist_size(Bytes)}};
                 {error, Reason} ->
                     _ = file:close(Device),
                     _ = file:delete(New),
-                    {error, {Reason, New}}
+                    {error, {Reason, New}};
+                Renamed ->
+                    {ok, #log{file = File, device = named(Renamed, Device, File),
+                              bytes = iolist_size(Bytes)}}
             end;
         {error, Reason} -> {error, {Reason, New}}
     end.
+
+named(ok, Device, _) ->
+    Device;
+named({unsynced, Reason}, Device, File) ->
+    logger:error("weft_kv: ~ts was written anew, and its directory can not be synced (~0tp); "
+                 "nothing is acknowledged before it is", [File, Reason]),
+    {named, Device}.
 
 first_error([]) -> ok;
 first_error([Step | Steps]) ->
@@ -320,6 +328,8 @@ added(#behind{waiting = Waiting, written_bytes = Before},
     first_error([fun() -> held(Log) end,
                  fun() -> file:pwrite(Device, Synced + Before, lists:reverse(Waiting)) end]).
 
+%% @doc Is the directory still that of this node? It is asked before anything is written there.
+-spec held(log()) -> ok | {error, directory_not_held}.
 held(#log{dir = Dir, purpose = Purpose}) ->
     case weft_directory_lock:is_held(Dir, Purpose) of
         true -> ok;
@@ -367,3 +377,37 @@ close(Log) ->
 
 device(#log{device = {named, Device}}) -> Device;
 device(#log{device = Device}) -> Device.
+
+%% --- beside it --------------------------------------------------------------------------------
+
+%% @doc What is written there is no file of the partition before it is in its place. It is deleted
+%% when a file is opened.
+-spec beside(log()) -> file:filename().
+beside(#log{file = File}) -> beside_file(File).
+
+beside_file(File) -> File ++ ".new".
+
+%% @doc What a file with these entries begins with.
+-spec image([entry()]) -> iodata().
+image(Entries) -> [?MAGIC | records(Entries)].
+
+-spec records([entry()]) -> iodata().
+records(Entries) -> [record(Entry) || Entry <- Entries].
+
+%% @doc What is in the file behind what is synced.
+-spec unsynced(log()) -> iodata().
+unsynced(Log) -> lists:reverse((behind(Log))#behind.written).
+
+%% @doc What is beside the file takes its place. It has so many bytes, which are synced, and among
+%% them all that the file has, also what is not synced there. What waits goes on to do so, and
+%% nothing counts before the next commit. After an error all is as it was.
+-spec moved(file:fd(), Bytes :: non_neg_integer(), log()) -> {ok, log()} | {error, term()}.
+moved(Device, Bytes, #log{file = File} = Log) ->
+    case first_error([fun() -> held(Log) end,
+                      fun() -> weft_durable_file:rename(beside_file(File), File) end]) of
+        {error, Reason} -> {error, {Reason, File}};
+        Renamed ->
+            _ = file:close(device(Log)),
+            Behind = (behind(Log))#behind{written = [], written_bytes = 0},
+            {ok, Log#log{device = named(Renamed, Device, File), bytes = Bytes, behind = Behind}}
+    end.

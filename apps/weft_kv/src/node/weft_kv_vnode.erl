@@ -292,9 +292,9 @@ take(Items, Note, #replica{table = Table} = Replica) ->
 clear(none, #replica{log = none, table = Table} = Replica) ->
     ok = weft_kv_table:clear(Table),
     {ok, Replica#replica{hints = #{}}};
-clear(none, #replica{log = Log} = Replica) ->
-    case weft_kv_log:delete(Log) of
-        ok -> clear(none, Replica#replica{log = none});
+clear(none, #replica{log = Log, rewrite = Rewrite} = Replica) ->
+    case weft_kv_disk:delete(Rewrite, Log) of
+        ok -> clear(none, Replica#replica{log = none, rewrite = now});
         {error, Reason} -> {error, Reason}
     end;
 clear(_Mark, #replica{table = Table, hints = Hints, log = Log} = Replica) ->
@@ -338,9 +338,9 @@ is_in_memory({_, Bucket, _}, #replica{options = #{durability := Durability}}) ->
 is_in_memory(_, _) -> false.
 
 %% @private
-terminate(_Reason, #replica{log = Log}) ->
+terminate(_Reason, #replica{log = Log, rewrite = Rewrite}) ->
     ok = weft_kv_stats:ended(),
-    case Log of none -> ok; _ -> weft_kv_log:close(Log) end.
+    case Log of none -> ok; _ -> weft_kv_disk:close(Rewrite, Log) end.
 
 %% --- at rest ----------------------------------------------------------------------------------
 
