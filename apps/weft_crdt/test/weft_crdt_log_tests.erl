@@ -187,6 +187,43 @@ what_can_not_be_written_has_not_happened_test() ->
           ?assertEqual([{x, gcounter, #{{a, 1} => 3}}, {y, gcounter, #{{a, 1} => 3}}], read(Dir))
       end).
 
+%% However many changes are refused meanwhile.
+a_full_disk_is_said_once_and_when_it_is_over_test() ->
+    in_directory(
+      fun(Dir) ->
+          Keep = fun(N) ->
+                     weft_crdt_log:keep(weft_crdt, [{kept, {x, gcounter, #{{a, 1} => N}}}])
+                 end,
+          with(Dir, fun() ->
+                        ok = Keep(1),
+                        ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+                        [begin
+                             ok = full(),
+                             [{error, {enospc, _}} = Keep(2) || _ <- lists:seq(1, 3)],
+                             ok = room(),
+                             [ok = Keep(N) || N <- [3, 4]]
+                         end || _ <- [once, again]],
+                        ok = logger:remove_handler(?MODULE),
+                        ?assertEqual([error, notice, error, notice], said())
+                    end)
+      end).
+
+%% It did not know that this is said.
+the_state_of_earlier_code_is_gone_on_with_test() ->
+    in_directory(
+      fun(Dir) ->
+          with(Dir, fun() ->
+                        ok = sys:suspend(weft_crdt_log),
+                        _ = sys:replace_state(weft_crdt_log, fun(Log) ->
+                                list_to_tuple(lists:droplast(tuple_to_list(Log)))
+                            end),
+                        ok = sys:change_code(weft_crdt_log, weft_crdt_log, earlier, []),
+                        ok = sys:resume(weft_crdt_log),
+                        ok = weft_crdt_log:keep(weft_crdt, [{kept, {x, gcounter, #{{a, 1} => 1}}}])
+                    end),
+          ?assertEqual([{x, gcounter, #{{a, 1} => 1}}], read(Dir))
+      end).
+
 %% @private Of what is written, half is in the file.
 -spec full() -> ok.
 full() ->

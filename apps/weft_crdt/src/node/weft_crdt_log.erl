@@ -21,7 +21,7 @@
 -behaviour(gen_server).
 
 -export([start_link/2, kept/0, clear/1, keep/2]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, format_status/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, format_status/1, code_change/3]).
 
 -define(FORMAT, "weft_crdt ").
 -define(MAGIC, ?FORMAT "1\n").
@@ -30,10 +30,14 @@
 -define(HELD_AGAIN_MS, 50).
 %% That something waits is said with the first of so many tries, so once in ten seconds.
 -define(SAID_EACH, 200).
+%% That a rewrite took long is said.
+-define(LONG_MS, 1000).
 
 -record(log, {file :: file:filename(), device :: file:io_device(), bytes :: non_neg_integer(),
               %% It is rewritten when it has so many bytes.
-              rewrite_at :: pos_integer(), rewrite_min :: pos_integer()}).
+              rewrite_at :: pos_integer(), rewrite_min :: pos_integer(),
+              %% The last change could not be written, which was said.
+              failing = false :: boolean()}).
 
 %% @doc Opens the file in Dir, or makes it. It is not rewritten before it has so many bytes.
 -spec start_link(Dir :: file:filename(), RewriteMinBytes :: pos_integer()) ->
@@ -108,7 +112,7 @@ appended(Items, From, Tries, #log{file = File, device = Device, bytes = Bytes} =
     Records = [record(Item) || Item <- Items],
     case is_held(File) andalso file:write(Device, Records) of
         ok ->
-            Written = Log#log{bytes = Bytes + iolist_size(Records)},
+            Written = written(Log#log{bytes = Bytes + iolist_size(Records)}),
             case is_held(File) of
                 true ->
                     gen_server:reply(From, ok),
@@ -119,11 +123,19 @@ appended(Items, From, Tries, #log{file = File, device = Device, bytes = Bytes} =
         {error, Reason} -> not_written(Reason, From, trimmed(Log), Log)
     end.
 
+written(#log{failing = false} = Log) ->
+    Log;
+written(#log{failing = true, file = File} = Log) ->
+    logger:notice("weft_crdt: ~ts can be written again", [File]),
+    Log#log{failing = false}.
+
 %% As it was before. If it can not be made so, the next process does not read what was begun.
-not_written(Reason, From, ok, #log{file = File} = Log) ->
-    logger:error("weft_crdt: ~ts can not be written: ~0tp", [File, Reason]),
+not_written(Reason, From, ok, #log{file = File, failing = Failing} = Log) ->
+    _ = Failing orelse
+        logger:error("weft_crdt: ~ts can not be written: ~0tp. This is said once; changes have not "
+                     "happened until it can be written again", [File, Reason]),
     gen_server:reply(From, {error, {Reason, File}}),
-    {noreply, Log};
+    {noreply, Log#log{failing = true}};
 not_written(_, _, {error, Reason}, #log{file = File} = Log) ->
     {stop, {crdt_file, {Reason, File}}, Log}.
 
@@ -154,6 +166,15 @@ handle_info(Message, Log) ->
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
 format_status(Status) -> weft_redact:status(Status, ?MODULE).
 
+%% Earlier code did not know whether it was failing.
+%% @private
+-spec code_change(term(), tuple(), term()) -> {ok, #log{}}.
+code_change(_Version, {log, File, Device, Bytes, RewriteAt, RewriteMin}, _Extra) ->
+    {ok, #log{file = File, device = Device, bytes = Bytes, rewrite_at = RewriteAt,
+              rewrite_min = RewriteMin}};
+code_change(_Version, #log{} = Log, _Extra) ->
+    {ok, Log}.
+
 %% --- the file ---------------------------------------------------------------------------------
 
 record(Item) ->
@@ -163,17 +184,26 @@ record(Item) ->
 compacted(#log{bytes = Bytes, rewrite_at = At} = Log) when Bytes < At ->
     Log;
 compacted(#log{file = File, device = Device, bytes = Bytes, rewrite_min = Min} = Log) ->
+    StartMs = erlang:monotonic_time(millisecond),
     {ok, Items, _} = read(File),
     case rewritten(Items, File) of
         {ok, Rewritten} ->
             New = opened(Rewritten, File, Min),
             _ = file:close(Device),
+            ok = lasted(erlang:monotonic_time(millisecond) - StartMs, New),
             New;
         {error, Reason} ->
             %% Perhaps there is no room for both. All is in the file that there is.
             logger:warning("weft_crdt: a file was not rewritten, and grows on: ~0tp", [Reason]),
             Log#log{rewrite_at = 2 * Bytes}
     end.
+
+%% The store waits for it with its next change.
+lasted(Ms, #log{file = File, bytes = Bytes}) when Ms >= ?LONG_MS ->
+    logger:warning("weft_crdt: ~ts was rewritten, which took ~b ms. It has ~b bytes now, and is "
+                   "rewritten again when it has twice as many", [File, Ms, Bytes]);
+lasted(_Ms, _Log) ->
+    ok.
 
 %% One record for each key, in place of the file.
 rewritten(Items, File) ->
