@@ -25,6 +25,14 @@ of_several_faults_the_longest_recovery_counts_test() ->
     ?assertEqual(none, Longest([{2, 6}, {6, 11}])),
     ?assertEqual(none, Longest([{2, 5}, {6, 12}])).
 
+%% --- messages that wait ------------------------------------------------------------------------
+
+%% Each node looks at times of its own, which may be late.
+of_all_nodes_the_most_counts_test() ->
+    ?assertEqual([{100, 3}, {200, 7}, {300, 1}],
+                 weft_store_mailbox:of_all([[{100, 3}, {203, 0}, {304, 1}], [{101, 2}, {201, 7}]])),
+    ?assertEqual([], weft_store_mailbox:of_all([[], []])).
+
 %% --- clients and the store --------------------------------------------------------------------
 
 on_one_node_test_() ->

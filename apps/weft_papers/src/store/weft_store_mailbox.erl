@@ -4,7 +4,7 @@
 %% requests have none, and are not looked at.
 -module(weft_store_mailbox).
 
--export([start/0, stop/1]).
+-export([start/0, stop/1, of_all/1]).
 
 -define(EVERY_MS, 100).
 
@@ -35,3 +35,14 @@ stop(Looking) ->
     Ref = make_ref(),
     Looking ! {stop, self(), Ref},
     receive {Ref, Seen} -> Seen after 10000 -> erlang:error(no_answer) end.
+
+%% @doc What was seen on several nodes: the most on any of them, for each time of a look.
+-spec of_all([[{AtMs :: non_neg_integer(), Messages :: non_neg_integer()}]]) ->
+          [{AtMs :: non_neg_integer(), Messages :: non_neg_integer()}].
+of_all(Nodes) ->
+    Most = lists:foldl(fun({AtMs, Messages}, Seen) ->
+                           maps:update_with(AtMs - AtMs rem ?EVERY_MS,
+                                            fun(Before) -> max(Before, Messages) end, Messages,
+                                            Seen)
+                       end, #{}, lists:append(Nodes)),
+    lists:sort(maps:to_list(Most)).

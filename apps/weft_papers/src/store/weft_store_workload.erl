@@ -184,7 +184,7 @@ call(Nodes, Role, Module, Function, Arguments) ->
 steady(Load, Store, Generators, #{duration_ms := DurationMs} = With, Nodes) ->
     _ = loads(Load#{duration_ms => DurationMs div 5}, 1, Generators, Nodes),
     RestUs = at_rest(Store, With, Nodes),
-    Looking = call(Nodes, hd(Store), weft_store_mailbox, start, []),
+    Looking = [{Role, call(Nodes, Role, weft_store_mailbox, start, [])} || Role <- Store],
     Before = weft_store_cost:counts(Nodes, Store),
     StoreUs = cpu_us(Store, Nodes),
     GeneratorsUs = cpu_us(Generators, Nodes),
@@ -192,7 +192,8 @@ steady(Load, Store, Generators, #{duration_ms := DurationMs} = With, Nodes) ->
     UsedUs = cpu_us(Store, Nodes) - StoreUs,
     ClientsUs = cpu_us(Generators, Nodes) - GeneratorsUs,
     After = weft_store_cost:counts(Nodes, Store),
-    Seen = call(Nodes, hd(Store), weft_store_mailbox, stop, [Looking]),
+    Seen = weft_store_mailbox:of_all([call(Nodes, Role, weft_store_mailbox, stop, [Pid])
+                                      || {Role, Pid} <- Looking]),
     Metrics = weft_store_clients:metrics(Outcomes),
     Done = max(1, proplists:get_value(calls, Metrics)),
     Metrics ++ [{asked_per_s, weft_store_clients:due(Outcomes) * 1000 / DurationMs}
