@@ -10,12 +10,13 @@
 -export([the_guide/1, nothing_acknowledged_is_lost/1, all_nodes_die_one_after_the_other/1,
          all_nodes_die_at_once/1, a_hint_reaches_its_owner/1,
          what_was_deleted_stays_so_with_another_n/1, schedules_of_faults/1]).
--export([evaluate/2, count/2, stop/1, number/1, noted/2, copies/1]).
+-export([evaluate/2, count/2, count_outside/2, stop/1, number/1, noted/2, copies/1]).
 
 -define(KEYS, 60).
 -define(SCHEDULES, 30).
+-define(CLIENT, outside_client).
 
-suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 4; _ -> 90 end}}].
+suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 4; _ -> 120 end}}].
 
 all() -> [the_guide, nothing_acknowledged_is_lost, all_nodes_die_one_after_the_other,
           all_nodes_die_at_once, a_hint_reaches_its_owner,
@@ -332,8 +333,9 @@ looked_for_left_over(Refs) ->
 %% --- schedules --------------------------------------------------------------------------------
 
 %% The long form: on disk, nodes are killed, stand still, are cut off from each other, lose the end
-%% of what they have written, join and leave, in an order by chance. A node that joins or leaves is
-%% not waited for: it dies, or one of those from which it gets what moves, or their link is cut.
+%% of what they have written, join and leave, in an order by chance. Writers are on a node outside,
+%% so that each node dies with requests that it coordinates. A node that joins or leaves is not
+%% waited for: it dies, or one of those from which it gets what moves, or their link is cut.
 %% SEED=<number> tries only that one.
 schedules_of_faults(Config) ->
     Seeds = case os:getenv("SEED") of
@@ -348,13 +350,16 @@ schedules_of_faults(Config) ->
 schedule(Seed, Config) ->
     _ = rand:seed(exsss, Seed),
     Start = fun(Name) -> on_disk(Name, Seed, Config) end,
-    Refs = [A, B, _, _] = [Start(Name) || Name <- [a, b, c, d]],
+    Refs = [A | _] = [Start(Name) || Name <- [a, b, c, d]],
     ok = call(A, weft_ring, create, []),
     changed(A, tl(Refs), Refs, join),
-    Writers = [{Ref, call(Ref, ?MODULE, count, [Number, ?KEYS])} || {Number, Ref} <- [{1, A},
-                                                                                    {2, B}]],
-    Faults = shuffled([{kill, c}, {pause, c}, {kill, d}, {pause, d}, {cut, c, d}, {cut, b, c},
-                       {cut, a, d}, {tear, c}, {midst, join}]) ++ [{midst, leave}],
+    Outside = weft_kv_test_outside:start(?CLIENT, #{args => weft_kv_test_args:args(?MODULE, []),
+                                                    config => link()}, Refs, Config),
+    Writers = [{Outside, call(Outside, ?MODULE, count_outside, [Number, ?KEYS])}
+               || Number <- [1, 2]],
+    Faults = shuffled([{kill, a}, {kill, b}, {pause, b}, {kill, c}, {pause, c}, {kill, d},
+                       {pause, d}, {cut, c, d}, {cut, b, c}, {cut, a, d}, {tear, c},
+                       {midst, join}]) ++ [{midst, leave}],
     Nodes = lists:foldl(fun(Fault, Now) -> fault(Fault, Now, Writers, Start) end,
                         maps:from_list(lists:zip([a, b, c, d], Refs)), Faults),
     Members = [Ref || {Name, Ref} <- maps:to_list(Nodes), Name =/= e],
@@ -364,7 +369,7 @@ schedule(Seed, Config) ->
     %% What was torn off comes back by comparison.
     Before = compared(Members),
     weft_test_nodes:until(fun() -> alike(Members, Before) end, 120000),
-    Found = found(A),
+    Found = found(map_get(a, Nodes)),
     ct:pal("schedule ~b: ~p: ~b writes acknowledged", [Seed, Faults, length(Added)]),
     ?assertEqual({Seed, []}, {Seed, [Number || {Key, Number} <- Added,
                                                not lists:member(Number,
@@ -378,8 +383,9 @@ on_disk(Name, Seed, Config) ->
                               {handoff_pace_ms, 50}, {vnodes, [{weft_kv_vnode, #{dir => Dir}}]}]},
                  {weft_kv, [{buckets, #{sets => #{n => 3, nodes => 2, timeout_ms => 2000}}},
                             {entropy_ms, 20}]}],
-          [{faults, true}, {resume_timeout_ms, 800}, {keepalive_ms, 200}, {link_timeout_ms, 1500}],
-          Config).
+          [{faults, true} | link()], Config).
+
+link() -> [{resume_timeout_ms, 800}, {keepalive_ms, 200}, {link_timeout_ms, 1500}].
 
 log_dir(Name, Seed, Config) ->
     filename:join([?config(priv_dir, Config), integer_to_list(Seed), atom_to_list(Name)]).
@@ -515,9 +521,14 @@ numbers({ok, Value, _}) -> binary_to_term(Value);
 numbers({siblings, Values, _}) -> lists:append([binary_to_term(Value) || Value <- Values]).
 
 count(Writer, Keys) ->
-    spawn(fun() -> writing(Writer, Keys, 1, []) end).
+    Update = fun(Key, Add) -> weft_kv:update(sets, Key, Add) end,
+    spawn(fun() -> writing(Update, Writer, Keys, 1, []) end).
 
-writing(Writer, Keys, N, Added) ->
+count_outside(Writer, Keys) ->
+    Update = fun(Key, Add) -> weft_kv_client:update(?CLIENT, sets, Key, Add) end,
+    spawn(fun() -> writing(Update, Writer, Keys, 1, []) end).
+
+writing(Update, Writer, Keys, N, Added) ->
     _ = put(number, N),
     Number = {Writer, N},
     Key = integer_to_binary(N * Writer rem Keys),
@@ -525,21 +536,21 @@ writing(Writer, Keys, N, Added) ->
               term_to_binary(lists:usort([Number | lists:append([binary_to_term(V)
                                                                  || V <- Values])]))
           end,
-    Acknowledged = tried(Key, Add, 100),
+    Acknowledged = tried(Update, Key, Add, 100),
     receive
         {stop, From, Ref} -> From ! {Ref, [{Key, Number} | Added]}
     after 5 ->
         true = Acknowledged,
-        writing(Writer, Keys, N + 1, [{Key, Number} | Added])
+        writing(Update, Writer, Keys, N + 1, [{Key, Number} | Added])
     end.
 
 %% A client that tries again has no error.
-tried(_, _, 0) -> false;
-tried(Key, Add, Tries) ->
-    case weft_kv:update(sets, Key, Add) of
+tried(_, _, _, 0) -> false;
+tried(Update, Key, Add, Tries) ->
+    case Update(Key, Add) of
         {ok, _} -> true;
         %% pacing: a client that has an error waits a little
-        {error, _} -> receive after 50 -> tried(Key, Add, Tries - 1) end
+        {error, _} -> receive after 50 -> tried(Update, Key, Add, Tries - 1) end
     end.
 
 stop(Pid) ->

@@ -18,8 +18,8 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([nodes_join_and_leave_under_load/1, nodes_join_and_leave_under_load_on_disk/1,
          a_cache_moves_under_load/1]).
--export([loaded/0, begin_client/1, clients/2, phase/1, counts/0, stop/0, stop_at_once/0, check/1,
-         lister/1, listed/0]).
+-export([loaded/0, clients/2, phase/1, counts/0, stop/0, stop_at_once/0, check/1, lister/1,
+         listed/0]).
 
 -define(LOOK_MS, 200).
 -define(CLIENT, things_client).
@@ -61,7 +61,8 @@ under_load(Where, Config) ->
     ok = staged(A, Coming, join),
     weft_test_nodes:until(fun() -> lists:all(fun(Ref) -> is_connected(Ref, All) end, All) end),
     #{clients := Clients} = Size,
-    Outside = outside(Staying, Config),
+    Outside = weft_kv_test_outside:start(?CLIENT, #{args => weft_kv_test_args:args(?MODULE, [])},
+                                         Staying, Config),
     Using = [Outside | Staying],
     ok = filled([{Outside, Size#{clients => Clients * length(Staying), through => ?CLIENT}}
                  | [{Ref, Size} || Ref <- Staying]]),
@@ -85,19 +86,6 @@ store(Where, Name, Config) ->
             end,
     [{weft_ring, partitions, 32}, {weft_ring, sync_ms, 300},
      {weft_kv, buckets, #{things => #{n => 3, nodes => 2, retries => 10}}} | Files].
-
-%% A node that is not in the ring, and knows those that stay.
-outside(Staying, Config) ->
-    Args = weft_kv_test_args:args(?MODULE, []),
-    Ref = weft_test_nodes:start(client, #{args => Args}, ?config(place, Config)),
-    Nodes = [weft_test_nodes:name(Node) || Node <- Staying],
-    ok = call(Ref, ?MODULE, begin_client, [Nodes]),
-    weft_test_nodes:until(fun() ->
-                              #{connected := Connected, partitions := Partitions} =
-                                  call(Ref, weft_kv_client, info, [?CLIENT]),
-                              Nodes -- Connected =:= [] andalso Partitions > 0
-                          end),
-    Ref.
 
 %% Without `retries', and a read asks for one answer. Clients call on all nodes: on the one that
 %% leaves until it has left. Then that one is ended, and is not missed.
@@ -236,15 +224,6 @@ times(Phase, Said) ->
     end.
 
 %% --- clients, on the nodes --------------------------------------------------------------------
-
-begin_client(Nodes) ->
-    Self = self(),
-    Pid = spawn(fun() ->
-                    {ok, _} = weft_kv_client:start_link(?CLIENT, #{nodes => Nodes}),
-                    Self ! {self(), begun},
-                    receive stop -> ok end
-                end),
-    receive {Pid, begun} -> ok end.
 
 clients(Node, #{clients := Count} = Size) ->
     ok = persistent_term:put(?MODULE, before),
