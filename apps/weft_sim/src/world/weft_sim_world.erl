@@ -9,9 +9,9 @@
 %% and all chance comes from one seed, so a run can be repeated exactly. Time is in microseconds
 %% here and given to the machines in milliseconds.
 %%
-%% What runs on one node is in `weft_sim_machines', who can reach whom in `weft_sim_network', and
-%% what is seen of it all (checkers, counters, the trace) in `weft_sim_witness'. Verbs, the
-%% vocabulary of scenarios, are documented at `verb()'.
+%% What is known of one node is in `weft_sim_node', what runs on it in `weft_sim_machines', who can
+%% reach whom in `weft_sim_network', and what is seen of it all (checkers, counters, the trace) in
+%% `weft_sim_witness'. Verbs, the vocabulary of scenarios, are documented at `verb()'.
 -module(weft_sim_world).
 
 -export([new/1, run_until/2, schedule/3, settled/1,
@@ -20,21 +20,10 @@
          violation/1, counters/1, observed/1, trace/1]).
 -export_type([world/0, verb/0, config/0]).
 
--record(node, {
-    %% How often it was started, and the number that it tells others.
-    starts = 0 :: non_neg_integer(),
-    incarnation = 0 :: non_neg_integer(),
-    state = down :: down | running | paused,
-    machines = weft_sim_machines:none() :: weft_sim_machines:machines(),
-    %% The streams this node believes in.
-    peers = #{} :: #{node() => weft_sim_network:stream_id()},
-    %% What arrived while the node was paused, newest first.
-    held = [] :: [term()]}).
-
 -record(world, {
     now_us = 0 :: non_neg_integer(),
     queue = weft_sim_queue:new() :: weft_sim_queue:queue(),
-    nodes = #{} :: #{node() => #node{}},
+    nodes = #{} :: #{node() => weft_sim_node:sim_node()},
     network :: weft_sim_network:network(),
     machines :: fun((node()) -> [{atom(), module(), map()}]),
     seed :: integer(),
@@ -110,35 +99,36 @@ view_changed_ms(#world{witness = Witness}) -> weft_sim_witness:view_changed_us(W
 %% @doc The nodes that are neither down nor paused, in term order.
 -spec running(world()) -> [node()].
 running(#world{nodes = Nodes}) ->
-    lists:sort([Name || {Name, #node{state = running}} <- maps:to_list(Nodes)]).
+    lists:sort([Name || {Name, Node} <- maps:to_list(Nodes),
+                        weft_sim_node:state(Node) =:= running]).
 
 %% @doc Whether both ends believe in the same stream, so that messages pass.
 -spec is_live(node(), node(), world()) -> boolean().
-is_live(A, B, #world{nodes = Nodes}) ->
-    case Nodes of
-        #{A := #node{peers = #{B := Id}}, B := #node{peers = #{A := Id}}} -> true;
-        #{} -> false
+is_live(A, B, World) ->
+    case {streams(A, World), streams(B, World)} of
+        {#{B := Id}, #{A := Id}} -> true;
+        {#{}, #{}} -> false
     end.
 
 %% @doc The nodes to which a node believes to have a link, in term order.
 -spec peers(node(), world()) -> [node()].
 peers(Name, World) ->
-    lists:sort(maps:keys((node_of(Name, World))#node.peers)).
+    lists:sort(maps:keys(streams(Name, World))).
 
 %% @doc A view of a node.
 -spec view(node(), Key :: term(), world()) -> term() | undefined.
 view(Name, Key, World) ->
-    weft_sim_machines:view(Key, (node_of(Name, World))#node.machines).
+    weft_sim_machines:view(Key, machines(Name, World)).
 
 %% @doc All views of a node.
 -spec views(node(), world()) -> #{Key :: term() => Value :: term()}.
 views(Name, World) ->
-    weft_sim_machines:views((node_of(Name, World))#node.machines).
+    weft_sim_machines:views(machines(Name, World)).
 
 %% @doc The state of a machine, for checkers that look inside.
 -spec machine(node(), Machine :: atom(), world()) -> {ok, State :: term()} | error.
 machine(Name, Machine, World) ->
-    weft_sim_machines:state(Machine, (node_of(Name, World))#node.machines).
+    weft_sim_machines:state(Machine, machines(Name, World)).
 
 %% @doc The first violation found.
 -spec violation(world()) -> none | {AtMs :: non_neg_integer(), Checker :: module(), string()}.
@@ -160,93 +150,78 @@ trace(#world{witness = Witness}) -> weft_sim_witness:trace(Witness).
 
 happen({verb, Verb}, World) ->
     verb(Verb, traced(Verb, World));
-happen({timer, Name, Starts, Machine, Generation, Timer} = Event, World) ->
-    case node_of(Name, World) of
-        #node{state = paused, starts = Starts} -> hold(Name, Event, World);
-        #node{state = running, starts = Starts} = Node ->
-            case weft_sim_machines:generation(Machine, Node#node.machines) of
-                Generation -> to_machine(Name, Machine, {timer, Timer}, World);
-                _Restarted -> World
-            end;
-        _ -> World
-    end;
 happen({arrive, Id, From, To, Machine, Msg}, #world{network = Network} = World) ->
     case weft_sim_network:is_flowing(Id, From, To, Network) of
         true -> happen({deliver, Id, From, To, Machine, Msg}, World);
         false -> World
     end;
-happen({deliver, Id, From, To, Machine, Msg} = Event, World) ->
-    case node_of(To, World) of
-        #node{state = running, peers = #{From := Id}} ->
-            to_machine(To, Machine, {message, From, Msg},
-                       traced({message, From, To, Machine, Msg}, World));
-        %% That the stream is up may be held, too; then it comes first.
-        #node{state = paused} -> hold(To, Event, World);
-        _ -> World
-    end;
 happen({opened, Id, Name, Peer}, #world{network = Network} = World) ->
     happen({link_up, Id, Name, Peer},
            World#world{network = weft_sim_network:opened(Id, Network)});
-happen({link_up, Id, Name, Peer} = Event, #world{network = Network} = World) ->
-    case node_of(Name, World) of
-        #node{state = paused} -> hold(Name, Event, World);
-        #node{state = running} ->
-            case weft_sim_network:is_flowing(Id, Peer, Name, Network) of
-                true -> link_up(Id, Name, Peer, World);
-                false -> to_machines(Name, {neighbour_down, Peer, connect_failed}, World)
-            end;
-        _ -> World
-    end;
-happen({link_down, Id, Name, Peer, Reason} = Event, World) ->
-    case node_of(Name, World) of
-        #node{state = running, peers = #{Peer := Id}} -> link_down(Id, Name, Peer, Reason, World);
-        #node{state = paused, peers = #{Peer := Id}} -> hold(Name, Event, World);
-        _ -> World
-    end;
-happen({connect_failed, Name, Starts, Peer}, World) ->
-    case node_of(Name, World) of
-        #node{state = running, starts = Starts, peers = Peers} when not is_map_key(Peer, Peers) ->
-            to_machines(Name, {neighbour_down, Peer, connect_failed}, World);
-        _ -> World
-    end;
-happen({pause_noticed, Name, Starts}, World) ->
-    case node_of(Name, World) of
-        #node{state = paused, starts = Starts} -> lose_peers(Name, World);
-        _ -> World
+happen({timer, Name, _, _, _, _} = Event, World) -> happen_at(Name, Event, World);
+happen({deliver, _, _, To, _, _} = Event, World) -> happen_at(To, Event, World);
+happen({link_up, _, Name, _} = Event, World) -> happen_at(Name, Event, World);
+happen({link_down, _, Name, _, _} = Event, World) -> happen_at(Name, Event, World);
+happen({connect_failed, Name, _, _} = Event, World) -> happen_at(Name, Event, World);
+happen({pause_noticed, Name, _} = Event, World) -> happen_at(Name, Event, World).
+
+happen_at(Name, Event, World) ->
+    Node = node_of(Name, World),
+    case weft_sim_node:fate(Event, Node) of
+        take -> taken(Event, World);
+        hold -> put_node(Name, weft_sim_node:hold(Event, Node), World);
+        lost -> World
     end.
+
+taken({timer, Name, _Starts, Machine, _Generation, Timer}, World) ->
+    to_machine(Name, Machine, {timer, Timer}, World);
+taken({deliver, _Id, From, To, Machine, Msg}, World) ->
+    to_machine(To, Machine, {message, From, Msg},
+               traced({message, From, To, Machine, Msg}, World));
+taken({link_up, Id, Name, Peer}, #world{network = Network} = World) ->
+    case weft_sim_network:is_flowing(Id, Peer, Name, Network) of
+        true -> link_up(Id, Name, Peer, World);
+        false -> to_machines(Name, {neighbour_down, Peer, connect_failed}, World)
+    end;
+taken({link_down, Id, Name, Peer, Reason}, World) ->
+    link_down(Id, Name, Peer, Reason, World);
+taken({connect_failed, Name, _Starts, Peer}, World) ->
+    to_machines(Name, {neighbour_down, Peer, connect_failed}, World);
+taken({pause_noticed, Name, _Starts}, World) ->
+    lose_peers(Name, World).
 
 %% --- verbs ---
 
 verb({start, Name}, World) ->
-    #node{starts = Starts} = node_of(Name, World),
+    Starts = weft_sim_node:starts(node_of(Name, World)),
     verb({start, Name, now_ms(World) div 1000 + Starts + 1}, World);
 verb({start, Name, Incarnation}, World) ->
-    case node_of(Name, World) of
-        #node{state = down, starts = Starts} -> start(Name, Starts + 1, Incarnation, World);
+    case state(Name, World) of
+        down -> start(Name, Incarnation, World);
         _AlreadyUp -> World
     end;
-verb({crash, Name}, World0) ->
-    #node{starts = Starts} = node_of(Name, World0),
-    lose_peers(Name, put_node(Name, #node{starts = Starts}, World0));
+verb({crash, Name}, World) ->
+    lose_peers(Name, put_node(Name, weft_sim_node:crash(node_of(Name, World)), World));
 verb({restart_machine, Name, Machine}, World) ->
-    case node_of(Name, World) of
-        #node{state = running} -> restart_machine(Name, Machine, World);
+    case state(Name, World) of
+        running -> restart_machine(Name, Machine, World);
         _ -> World
     end;
 verb({pause, Name}, #world{network = Network0, now_us = NowUs} = World) ->
-    case node_of(Name, World) of
-        #node{state = running, starts = Starts} = Node ->
+    case state(Name, World) of
+        running ->
+            Node = node_of(Name, World),
             {DelayUs, Network} = weft_sim_network:detection_us(Network0),
-            at(NowUs + DelayUs, {pause_noticed, Name, Starts},
-               put_node(Name, Node#node{state = paused}, World#world{network = Network}));
+            at(NowUs + DelayUs, {pause_noticed, Name, weft_sim_node:starts(Node)},
+               put_node(Name, weft_sim_node:pause(Node), World#world{network = Network}));
         _ -> World
     end;
 verb({resume, Name}, #world{now_us = NowUs} = World) ->
-    case node_of(Name, World) of
-        #node{state = paused, held = Held} = Node ->
-            lists:foldl(fun(Event, W) -> at(NowUs, Event, W) end,
-                        put_node(Name, Node#node{state = running, held = []}, World),
-                        lists:reverse(Held));
+    case state(Name, World) of
+        paused ->
+            {Held, Node} = weft_sim_node:resume(node_of(Name, World)),
+            lists:foldl(fun(Event, W) -> at(NowUs, Event, W) end, put_node(Name, Node, World),
+                        Held);
         _ -> World
     end;
 verb({cut, A, B}, #world{network = Network} = World) ->
@@ -268,33 +243,31 @@ verb({notice, Name, Machine, Notice}, World) ->
     if_running(Name, Machine, {notice, Notice}, World).
 
 if_running(Name, Machine, Event, World) ->
-    case node_of(Name, World) of
-        #node{state = running} -> to_machine(Name, Machine, Event, World);
+    case state(Name, World) of
+        running -> to_machine(Name, Machine, Event, World);
         _ -> World
     end.
 
-start(Name, Starts, Incarnation, #world{machines = Machines} = World0) ->
-    Node = #node{starts = Starts, incarnation = Incarnation, state = running},
-    World1 = put_node(Name, Node, World0),
+start(Name, Incarnation, #world{machines = Machines} = World0) ->
+    Node = weft_sim_node:start(Incarnation, node_of(Name, World0)),
     lists:foldl(fun({Machine, _, _}, World) -> start_machine(Name, Machine, 0, World) end,
-                World1, Machines(Name)).
+                put_node(Name, Node, World0), Machines(Name)).
 
 start_machine(Name, Machine, Generation, #world{machines = Machines, seed = Seed} = World) ->
     Node = node_of(Name, World),
-    #node{starts = Starts, incarnation = Incarnation, machines = Running} = Node,
     {Machine, Module, Options} = lists:keyfind(Machine, 1, Machines(Name)),
-    {Started, Effects} = weft_sim_machines:start(
-                           Name, {Machine, Module, Options#{seed => {Seed, Starts, Generation},
-                                                            incarnation => Incarnation}},
-                           Generation, Running),
-    perform(Name, Machine, Effects, put_node(Name, Node#node{machines = Started}, World)).
+    Run = #{seed => {Seed, weft_sim_node:starts(Node), Generation},
+            incarnation => weft_sim_node:incarnation(Node)},
+    {Started, Effects} = weft_sim_machines:start(Name, {Machine, Module, maps:merge(Options, Run)},
+                                                 Generation, weft_sim_node:machines(Node)),
+    perform(Name, Machine, Effects, put_machines(Name, Started, World)).
 
 %% Like a driver that crashed: its views are cleared and it hears anew of the links that are up.
 restart_machine(Name, Machine, World0) ->
-    #node{machines = Machines} = Node = node_of(Name, World0),
-    Without = Node#node{machines = weft_sim_machines:forget_views(Machine, Machines)},
+    Machines = machines(Name, World0),
     World = start_machine(Name, Machine, weft_sim_machines:generation(Machine, Machines) + 1,
-                          put_node(Name, Without, World0)),
+                          put_machines(Name, weft_sim_machines:forget_views(Machine, Machines),
+                                       World0)),
     lists:foldl(fun(Peer, W) -> to_machine(Name, Machine, {neighbour_up, Peer}, W) end,
                 World, peers(Name, World)).
 
@@ -320,38 +293,37 @@ lose_peers(Name, #world{network = Network0} = World) ->
                 end, World, weft_sim_network:streams_of(Name, Network0)).
 
 link_up(Id, Name, Peer, World0) ->
-    World = case node_of(Name, World0) of
-                #node{peers = #{Peer := Older}} ->
-                    link_down(Older, Name, Peer, replaced, World0);
-                _ -> World0
+    World = case streams(Name, World0) of
+                #{Peer := Older} -> link_down(Older, Name, Peer, replaced, World0);
+                #{} -> World0
             end,
-    #node{peers = Peers} = Node = node_of(Name, World),
+    Node = weft_sim_node:with_stream(Peer, Id, node_of(Name, World)),
     to_machines(Name, {neighbour_up, Peer},
-                traced({up, Name, Peer},
-                       put_node(Name, Node#node{peers = Peers#{Peer => Id}}, World))).
+                traced({up, Name, Peer}, put_node(Name, Node, World))).
 
 link_down(Id, Name, Peer, Reason, World0) ->
-    #node{peers = Peers} = Node = node_of(Name, World0),
-    World = put_node(Name, Node#node{peers = maps:remove(Peer, Peers)}, World0),
+    Node = weft_sim_node:without_stream(Peer, node_of(Name, World0)),
+    World = put_node(Name, Node, World0),
     to_machines(Name, {neighbour_down, Peer, Reason},
                 traced({down, Name, Peer, Reason}, close_if_unused(Id, Name, Peer, World))).
 
 close_if_unused(Id, Name, Peer, #world{network = Network} = World) ->
-    case node_of(Peer, World) of
-        #node{peers = #{Name := Id}} -> World;
-        _ -> World#world{network = weft_sim_network:close(Id, Network)}
+    case streams(Peer, World) of
+        #{Name := Id} -> World;
+        #{} -> World#world{network = weft_sim_network:close(Id, Network)}
     end.
 
 connect(Name, Peer, #world{network = Network0, now_us = NowUs} = World) ->
-    #node{starts = Starts, peers = Peers} = node_of(Name, World),
+    Node = node_of(Name, World),
     Reachable = weft_sim_network:is_open(Name, Peer, Network0)
-        andalso (node_of(Peer, World))#node.state =:= running,
-    case is_map_key(Peer, Peers) orelse weft_sim_network:is_opening(Name, Peer, Network0) of
+        andalso state(Peer, World) =:= running,
+    case is_map_key(Peer, weft_sim_node:streams(Node))
+        orelse weft_sim_network:is_opening(Name, Peer, Network0) of
         true -> World;
         false when Reachable -> open(Name, Peer, World);
         false ->
             {DelayUs, Network} = weft_sim_network:refusal_us(Network0),
-            at(NowUs + DelayUs, {connect_failed, Name, Starts, Peer},
+            at(NowUs + DelayUs, {connect_failed, Name, weft_sim_node:starts(Node), Peer},
                World#world{network = Network})
     end.
 
@@ -364,37 +336,38 @@ open(Name, Peer, #world{network = Network0, now_us = NowUs} = World) ->
        at(PeerUs, {link_up, Id, Peer, Name}, World#world{network = Network3})).
 
 disconnect(Name, Peer, #world{network = Network0, now_us = NowUs} = World) ->
-    case node_of(Name, World) of
-        #node{peers = #{Peer := Id}} ->
+    case streams(Name, World) of
+        #{Peer := Id} ->
             {PeerUs, Network} = weft_sim_network:arrival_us(NowUs, Name, Peer, Network0),
             at(NowUs, {link_down, Id, Name, Peer, closed},
                at(PeerUs, {link_down, Id, Peer, Name, closed}, World#world{network = Network}));
-        _ -> World
+        #{} -> World
     end.
 
 send(Name, To, Machine, Msg,
      #world{network = Network0, now_us = NowUs, witness = Witness} = World0) ->
-    case node_of(Name, World0) of
-        #node{peers = #{To := Id}} ->
+    case streams(Name, World0) of
+        #{To := Id} ->
             {AtUs, Network} = weft_sim_network:arrival_us(NowUs, Name, To, Network0),
             World = World0#world{network = Network,
                                  witness = weft_sim_witness:sent(Name, Machine, Msg, NowUs,
                                                                  Witness)},
             at(AtUs, {arrive, Id, Name, To, Machine, Msg}, World);
-        _ -> World0
+        #{} -> World0
     end.
 
 %% --- machines ---
 
 to_machines(Name, Event, World) ->
-    #node{machines = Machines} = node_of(Name, World),
     lists:foldl(fun(Machine, W) -> to_machine(Name, Machine, Event, W) end,
-                World, weft_sim_machines:names(Machines)).
+                World, weft_sim_machines:names(machines(Name, World))).
 
 to_machine(Name, Machine, Event, World) ->
-    #node{machines = Machines0} = Node = node_of(Name, World),
-    {Machines, Effects} = weft_sim_machines:handle(Machine, Event, now_ms(World), Machines0),
-    perform(Name, Machine, Effects, put_node(Name, Node#node{machines = Machines}, World)).
+    Node = node_of(Name, World),
+    {Machines, Effects} = weft_sim_machines:handle(Machine, Event, now_ms(World),
+                                                   weft_sim_node:machines(Node)),
+    perform(Name, Machine, Effects,
+            put_node(Name, weft_sim_node:with_machines(Machines, Node), World)).
 
 perform(Name, Machine, Effects, World) ->
     lists:foldl(fun(Effect, W) -> perform_one(Effect, Name, Machine, W) end, World, Effects).
@@ -402,9 +375,10 @@ perform(Name, Machine, Effects, World) ->
 perform_one({send, To, Msg}, Name, Machine, World) ->
     send(Name, To, Machine, Msg, World);
 perform_one({after_ms, Ms, Timer}, Name, Machine, #world{now_us = NowUs} = World) ->
-    #node{starts = Starts, machines = Machines} = node_of(Name, World),
-    Generation = weft_sim_machines:generation(Machine, Machines),
-    at(NowUs + Ms * 1000, {timer, Name, Starts, Machine, Generation, Timer}, World);
+    Node = node_of(Name, World),
+    Generation = weft_sim_machines:generation(Machine, weft_sim_node:machines(Node)),
+    at(NowUs + Ms * 1000,
+       {timer, Name, weft_sim_node:starts(Node), Machine, Generation, Timer}, World);
 perform_one({connect, Peer}, Name, _Machine, World) ->
     connect(Name, Peer, World);
 perform_one({Close, Peer}, Name, _Machine, World) when Close =:= break; Close =:= disconnect ->
@@ -413,9 +387,8 @@ perform_one({Close, Peer}, Name, _Machine, World) when Close =:= break; Close =:
 perform_one({neighbour, _Peer, _IsNeighbour}, _Name, _Machine, World) ->
     World;
 perform_one({view, Key, Value}, Name, Machine, #world{now_us = NowUs, witness = Witness} = World) ->
-    #node{machines = Machines} = Node = node_of(Name, World),
-    Changed = weft_sim_machines:put_view(Key, Value, Machine, Machines),
-    Now = put_node(Name, Node#node{machines = Changed}, World),
+    Changed = weft_sim_machines:put_view(Key, Value, Machine, machines(Name, World)),
+    Now = put_machines(Name, Changed, World),
     Now#world{witness = weft_sim_witness:view_changed(Name, Key, Value, Now, NowUs, Witness)};
 perform_one({notice, Notice}, Name, Machine, #world{now_us = NowUs, witness = Witness} = World) ->
     World#world{witness = weft_sim_witness:notice(Name, Machine, Notice, NowUs, Witness)};
@@ -437,14 +410,22 @@ at(AtUs, Event, #world{queue = Queue} = World) ->
     World#world{queue = weft_sim_queue:in(AtUs, Event, Queue)}.
 
 node_of(Name, #world{nodes = Nodes}) ->
-    maps:get(Name, Nodes, #node{}).
+    case Nodes of
+        #{Name := Node} -> Node;
+        #{} -> weft_sim_node:new()
+    end.
 
 put_node(Name, Node, #world{nodes = Nodes} = World) ->
     World#world{nodes = Nodes#{Name => Node}}.
 
-hold(Name, Event, World) ->
-    #node{held = Held} = Node = node_of(Name, World),
-    put_node(Name, Node#node{held = [Event | Held]}, World).
+state(Name, World) -> weft_sim_node:state(node_of(Name, World)).
+
+streams(Name, World) -> weft_sim_node:streams(node_of(Name, World)).
+
+machines(Name, World) -> weft_sim_node:machines(node_of(Name, World)).
+
+put_machines(Name, Machines, World) ->
+    put_node(Name, weft_sim_node:with_machines(Machines, node_of(Name, World)), World).
 
 traced(What, #world{witness = Witness, now_us = NowUs} = World) ->
     World#world{witness = weft_sim_witness:traced(What, NowUs, Witness)}.
