@@ -3,11 +3,10 @@
 %% alarms and events that follow from them. Of the events it keeps the last thousand.
 %%
 %% The process runs on each node, at high priority, and has nothing to do as long as nobody reports.
-%% A node that has reported is expected to go on: if it has not for three periods it is `silent',
-%% until it is no member any more or has been silent for an hour. Its periods may be longer than
-%% those of this node. One that reports to another agent from now on says so with a last sample. If
-%% that is this node itself, the other one is the agent, and nobody is missed here. What is no
-%% sample of this version is logged and dropped.
+%% A node that has reported is expected to go on: who does not is `silent', until it is no member
+%% any more or is forgotten (`weft_ops_heard'). One that reports to another agent from now on says
+%% so with a last sample. If that is this node itself, the other one is the agent, and nobody is
+%% missed here. What is no sample of this version is logged and dropped.
 %%
 %% Of a free node for which this one is the witness only that it is silent is told here: its own
 %% agent tells the rest. When it has left the cluster it is not missed.
@@ -25,26 +24,16 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 -export_type([report/0]).
 
--define(SILENT_PERIODS, 3).
--define(FORGET_MS, 3600000).
 -define(EVENTS_MAX, 1000).
-%% A minute of samples.
--define(SKEWS, 30).
 
 %% What is known of the nodes of a duty, and all alarms of this agent: one may be about a node that
 %% has never reported to it.
 -type report() :: #{nodes := #{node() => weft_ops_sample:sample() | silent},
                     alarms := [weft_ops_alarms_core:alarm()]}.
 
--record(heard, {sample :: weft_ops_sample:sample(),
-                at_ms :: integer(),
-                %% How far its clock is ahead, the newest first.
-                skews_ms :: [integer(), ...],
-                %% That of a node that stood still is longer in one sample.
-                period_ms :: pos_integer()}).
 -record(agent, {period_ms :: pos_integer(),
                 thresholds :: weft_ops_anomalies:thresholds(),
-                heard = #{} :: #{weft_ops_agents:duty() => #{node() => #heard{}}},
+                heard = #{} :: #{weft_ops_agents:duty() => weft_ops_heard:reports()},
                 %% Who was silent at the last look.
                 silent = [] :: [node()],
                 %% The last ones, with the time when they were known here, the newest first.
@@ -173,9 +162,7 @@ handle_info(Message, Agent) ->
 %% @private The state of earlier code ends with the alarms, and what is heard with the skew.
 -spec code_change(term(), tuple(), term()) -> {ok, #agent{}}.
 code_change(_Version, {agent, PeriodMs, Thresholds, Heard, Silent, Events, Alarms}, _Extra) ->
-    One = fun(_, {heard, #{period_ms := Ms} = Sample, AtMs, SkewMs}) ->
-                  #heard{sample = Sample, at_ms = AtMs, skews_ms = [SkewMs], period_ms = Ms}
-          end,
+    One = fun(_, Earlier) -> weft_ops_heard:upgrade(Earlier) end,
     {ok, #agent{period_ms = PeriodMs, thresholds = Thresholds, silent = Silent, events = Events,
                 heard = maps:map(fun(_, Nodes) -> maps:map(One, Nodes) end, Heard),
                 alarms = Alarms}};
@@ -191,44 +178,14 @@ look_in(PeriodMs) ->
 heard(Duty, #{node := Node} = Sample,
       #agent{heard = Heard, silent = Silent} = Agent) ->
     Nodes = maps:get(Duty, Heard, #{}),
-    New = #heard{sample = Sample, at_ms = now_ms(), skews_ms = skews_ms(Sample, Nodes),
-                 period_ms = usual_ms(Sample, Nodes)},
-    Before = case {lists:member(Node, Silent), Nodes} of
-                 {true, #{Node := #heard{sample = Last}}} -> {silent, Last};
-                 {false, #{Node := #heard{sample = Last}}} -> Last;
-                 {_, #{}} -> none
+    New = weft_ops_heard:hear(Sample, node(), {now_ms(), system_ms()}, Nodes),
+    Before = case {lists:member(Node, Silent), weft_ops_heard:last(Node, Nodes)} of
+                 {true, {ok, Last}} -> {silent, Last};
+                 {false, {ok, Last}} -> Last;
+                 {_, none} -> none
              end,
     noted(weft_ops_events:sample(Before, Sample),
-          Agent#agent{heard = Heard#{Duty => Nodes#{Node => New}},
-                      silent = lists:delete(Node, Silent)}).
-
-%% One that stood still says a long period once. One that was started again may have another one.
-usual_ms(#{node := Node, period_ms := Ms, uptime_ms := UptimeMs}, Nodes) ->
-    case Nodes of
-        #{Node := #heard{sample = #{period_ms := LastMs, uptime_ms := LastUptimeMs}}}
-          when LastUptimeMs =< UptimeMs -> min(LastMs, Ms);
-        #{} -> Ms
-    end.
-
-%% The largest one counts: on its way a sample can only be delayed, and then the clock seems to be
-%% behind. The round trip of the link is no skew either.
-skews_ms(#{node := Node} = Sample, Nodes) ->
-    Before = case Nodes of
-                 #{Node := #heard{skews_ms = SkewsMs}} -> SkewsMs;
-                 #{} -> []
-             end,
-    lists:sublist([skew_ms(Sample) | Before], ?SKEWS).
-
-skew_ms(#{at_ms := AtMs} = Sample) ->
-    case AtMs - system_ms() of
-        AheadMs when AheadMs >= 0 -> AheadMs;
-        BehindMs -> min(0, BehindMs + round_trip_ms(Sample))
-    end.
-
-round_trip_ms(#{peers := Peers, links := Links}) ->
-    lists:max([0 | [RttUs div 1000 || #{node := Peer, via := Via} <- Peers, Peer =:= node(),
-                                      #{node := To, rtt_us := RttUs} <- Links, To =:= Via,
-                                      is_integer(RttUs)]]).
+          Agent#agent{heard = Heard#{Duty => New}, silent = lists:delete(Node, Silent)}).
 
 %% Has it another agent from now on?
 parted(Duty, #{agent := Other, node := Node}, #agent{heard = Heard} = Agent)
@@ -239,7 +196,7 @@ parted(Duty, #{agent := Other, node := Node}, #agent{heard = Heard} = Agent)
                  true -> silent(Nodes, NowMs, Agent);
                  false -> []
              end,
-    Given = ages(maps:with(Silent, Nodes), NowMs),
+    Given = weft_ops_heard:ages(maps:with(Silent, Nodes), NowMs),
     given(Other, {Duty, Given}, Agent#agent{heard = Heard#{Duty := maps:without(Silent, Nodes)}});
 parted(_Duty, _Sample, Agent) ->
     Agent.
@@ -256,7 +213,7 @@ left(Duty, NowMs, Groups, #agent{heard = Heard} = Agent) ->
     Silent = silent(Nodes, NowMs, Agent),
     case next(Duty, Groups, Silent) of
         [Next | _] when Silent =/= [] ->
-            Given = ages(maps:with(Silent, Nodes), NowMs),
+            Given = weft_ops_heard:ages(maps:with(Silent, Nodes), NowMs),
             given(Next, {Duty, Given},
                   Agent#agent{heard = Heard#{Duty := maps:without(Silent, Nodes)}});
         _NobodyOrNothing ->
@@ -269,11 +226,8 @@ next(Duty, Groups, Silent) ->
     Candidates = maps:get(Duty, weft_ops_agents:all(There, Groups), []),
     [Node || Node <- Candidates, lists:member(Node, There)].
 
-silent(Nodes, NowMs, Agent) ->
-    [Node || {Node, silent} <- maps:to_list(state(Nodes, NowMs, Agent))].
-
-ages(Nodes, NowMs) ->
-    [{Sample, NowMs - AtMs} || #heard{sample = Sample, at_ms = AtMs} <- maps:values(Nodes)].
+silent(Nodes, NowMs, #agent{period_ms = PeriodMs}) ->
+    weft_ops_heard:silent(Nodes, NowMs, PeriodMs).
 
 %% Where the other one can not be told, the alarms stay, and are over here.
 given(Other, {Duty, Silent}, #agent{alarms = Before} = Agent) ->
@@ -285,7 +239,7 @@ given(Other, {Duty, Silent}, #agent{alarms = Before} = Agent) ->
     case [Silent, Alarms] =/= [[], []] andalso lists:member(Other, nodes(connected)) of
         true ->
             %% Who sends it may have to wait.
-            Handover = {weft_ops_handover, ?SILENT_PERIODS, Given},
+            Handover = {weft_ops_handover, weft_ops_heard:silent_periods(), Given},
             _ = spawn(erlang, send, [{?MODULE, Other}, Handover, [noconnect]]),
             Agent#agent{alarms = Left};
         false ->
@@ -308,9 +262,7 @@ taken(Periods, #{duty := Duty, silent := Silent} = Given,
 taken(#{duty := Duty, silent := Given} = Handover,
       #agent{heard = Heard, silent = Before, alarms = Alarms} = Agent) ->
     NowMs = now_ms(),
-    New = maps:from_list([{Node, #heard{sample = Sample, at_ms = NowMs - AgeMs, skews_ms = [0],
-                                        period_ms = Ms}}
-                          || {#{node := Node, period_ms := Ms} = Sample, AgeMs} <- Given]),
+    New = weft_ops_heard:of_ages(Given, NowMs),
     %% Who reports here is not silent.
     Silent = maps:keys(New) -- nodes_of(Heard),
     Taken = weft_ops_handover:alarms(Handover, erlang:time_offset(millisecond)),
@@ -324,15 +276,16 @@ taken(#{duty := Duty, silent := Given} = Handover,
 stood_still(LateMs, _NowMs, #agent{period_ms = PeriodMs} = Agent) when LateMs < PeriodMs ->
     Agent;
 stood_still(LateMs, NowMs, #agent{heard = Heard} = Agent) ->
-    Later = fun(_, #heard{at_ms = AtMs} = One) -> One#heard{at_ms = min(NowMs, AtMs + LateMs)} end,
-    Agent#agent{heard = maps:map(fun(_, Nodes) -> maps:map(Later, Nodes) end, Heard)}.
+    Later = fun(_, Nodes) -> weft_ops_heard:later(LateMs, NowMs, Nodes) end,
+    Agent#agent{heard = maps:map(Later, Heard)}.
 
 %% Who is no member any more, or has been silent for long, is not missed.
 forgotten(NowMs, Groups, #agent{heard = Heard, period_ms = PeriodMs} = Agent) ->
     Left = maps:map(fun(Duty, Nodes) ->
                         IsElsewhere = is_elsewhere(Duty, Nodes, Groups),
-                        maps:filter(fun(Node, #heard{at_ms = AtMs} = One) ->
-                                            NowMs - AtMs < kept_ms(IsElsewhere, One, PeriodMs)
+                        maps:filter(fun(Node, One) ->
+                                            weft_ops_heard:is_kept(One, IsElsewhere, NowMs,
+                                                                   PeriodMs)
                                                 andalso reports(Node, Duty, Groups)
                                                 andalso not has_left(Node, Duty)
                                     end, Nodes)
@@ -356,9 +309,6 @@ is_elsewhere(Duty, Nodes, Groups) ->
     not is_map_key(node(), Nodes)
         andalso (reports(node(), Duty, Groups) orelse next(Duty, Groups, []) =/= []).
 
-kept_ms(true, One, PeriodMs) -> ?SILENT_PERIODS * longer_ms(One, PeriodMs);
-kept_ms(false, _One, _PeriodMs) -> ?FORGET_MS.
-
 nodes_of(Heard) -> lists:usort(lists:append([maps:keys(Nodes) || Nodes <- maps:values(Heard)])).
 
 %% One that reports to another agent from now on has not left.
@@ -375,17 +325,7 @@ missed(NowMs, #agent{heard = Heard, silent = Before} = Agent) ->
 reports(Node, Duty, Groups) -> is_map_key(Duty, weft_ops_agents:of_node(Node, Groups)).
 
 state(Nodes, NowMs, #agent{period_ms = PeriodMs}) ->
-    maps:map(fun(_, #heard{sample = Sample, at_ms = AtMs, skews_ms = SkewsMs} = One) ->
-                     case NowMs - AtMs >= ?SILENT_PERIODS * longer_ms(One, PeriodMs) of
-                         true -> silent;
-                         false -> {Sample, lists:max(SkewsMs)}
-                     end
-             end, Nodes).
-
-%% A node has the period that it was configured with, and says it. Whatever it says, it is silent
-%% before it is forgotten.
-longer_ms(#heard{period_ms = Ms}, PeriodMs) ->
-    max(PeriodMs, min(Ms, ?FORGET_MS div (2 * ?SILENT_PERIODS))).
+    weft_ops_heard:states(Nodes, NowMs, PeriodMs).
 
 %% Of all duties.
 known(NowMs, #agent{heard = Heard} = Agent) ->
