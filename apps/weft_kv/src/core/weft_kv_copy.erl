@@ -3,7 +3,7 @@
 %% the function that asks them.
 %%
 %% A batch is bounded: at most `KEYS_MAX' keys in a question, and objects of about 64 KB, or one
-%% object, in an answer (`weft_kv_vnode'). What there is no room for is asked again. The replica
+%% object, in an answer (`weft_kv_shown'). What there is no room for is asked again. The replica
 %% that is given a batch merges each object with what it has then, so a write that came in between
 %% is never overwritten, and a batch may come twice.
 %%

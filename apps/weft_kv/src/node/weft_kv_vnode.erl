@@ -26,13 +26,8 @@
 -export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, tick/1, tick/2,
          commit/1, is_held/3, terminate/2, directory/1, stored/1, waiting/1, cancelled/2]).
 
--define(ITEMS_BYTES, 1000000).
-%% Of a handoff: what is asked meanwhile waits for a batch that is read, sent and taken.
--define(BATCH_BYTES, 65536).
--define(PAGE, 200).
-%% Of the keys of a partition, when it is compared.
--define(ENTRIES_MAX, 1000).
 -define(CLEANED_MAX, 500).
+-define(CLEANED_BYTES, 1000000).
 
 -record(replica, {partition :: non_neg_integer(),
                   actor :: weft_kv_object:actor(),
@@ -121,25 +116,12 @@ command(Key, {Request, Kind, Role},
             end
     end;
 command({KeyPartition, Bucket, _}, {page, After}, #replica{table = Table}) ->
-    Cursor = {'after', {KeyPartition, Bucket, After}},
-    {Items, Next} = weft_kv_table:page(Cursor, {?PAGE, ?ITEMS_BYTES}, Table),
-    Mine = [{Key, Object} || {{P, B, Key}, {Object, _}} <- Items, P =:= KeyPartition,
-                             B =:= Bucket],
-    {reply, {Mine, Next =:= done orelse length(Mine) < length(Items)}};
+    {reply, weft_kv_shown:page({KeyPartition, Bucket}, After, Table)};
 command(Key, {page, After, N}, Replica) ->
     {reply, Page} = command(Key, {page, After}, Replica),
     {reply, {said(Key, #{n => N}, Replica), Page}};
 command({KeyPartition, _, _}, {entropy, {What, N}}, #replica{table = Table}) ->
-    {reply, case What of
-                root -> erlang:phash2(weft_kv_table:segments(N, KeyPartition, Table), 1 bsl 32);
-                segments ->
-                    weft_kv_copy:announced(weft_kv_table:segments(N, KeyPartition, Table));
-                {segment, Segment} -> weft_kv_table:segment(N, KeyPartition, Segment, Table);
-                {entries, Segments, Cursor} ->
-                    Page = {Cursor, {?ENTRIES_MAX, ?BATCH_BYTES}},
-                    weft_kv_table:entries(N, KeyPartition, Segments, Page, Table);
-                _OfALaterVersion -> {error, unknown_command}
-            end};
+    {reply, weft_kv_shown:hashes({N, KeyPartition}, What, Table)};
 command(_, since, #replica{partition = Partition, table = Table}) ->
     {reply, {since, weft_kv_gaps:since(Partition, Table)}};
 command({KeyPartition, _, _}, {compared, Since, {N, Other}, Sinces},
@@ -149,7 +131,7 @@ command({KeyPartition, _, _}, {compared, Since, {N, Other}, Sinces},
                 {error, outdated} -> {error, outdated}
             end};
 command(_, {objects, Keys}, #replica{table = Table}) ->
-    {reply, weft_kv_table:batch(Keys, ?BATCH_BYTES, Table)};
+    {reply, weft_kv_shown:objects(Keys, Table)};
 command(_, {merge_all, Items}, Replica) ->
     merge_all([{Key, New, Kind} || {Key, {Object, Kind}} <- Items,
                                    New <- new(Key, Object, Kind, Replica)], Replica);
@@ -157,7 +139,7 @@ command(_, {adopt, Items}, Replica) ->
     merge_all([{Key, New, Kind} || {Key, {Object, Kind}} <- Items,
                                    New <- adopted(Key, Object, Kind, Replica)], Replica);
 command(_, {left_over, Which}, #replica{table = Table}) ->
-    {reply, weft_kv_table:batch(weft_kv_table:some(Which, ?PAGE, Table), ?BATCH_BYTES, Table)};
+    {reply, weft_kv_shown:some(Which, Table)};
 command(_, {brought, Items}, #replica{partition = Partition}) when is_list(Items) ->
     case weft_ring_lookup:owner(weft_ring, Partition) of
         {ok, Owner} when Owner =:= node() -> {reply, ok};
@@ -277,7 +259,7 @@ durability(#replica{options = Options}) -> maps:get(durability, Options, #{}).
 
 %% @private
 items(Cursor, Max, #replica{table = Table}) ->
-    weft_kv_handed:items(Cursor, {Max, ?BATCH_BYTES}, Table).
+    weft_kv_handed:items(Cursor, {Max, weft_kv_shown:batch_bytes()}, Table).
 
 %% @private
 take(Items, Note, #replica{table = Table} = Replica) ->
@@ -417,7 +399,7 @@ clean(#replica{table = Table} = Replica) ->
     end.
 
 cleaned(#replica{table = Table, cleaned = Cursor} = Replica) ->
-    {Items, Next} = weft_kv_table:page(Cursor, {?CLEANED_MAX, ?ITEMS_BYTES}, Table),
+    {Items, Next} = weft_kv_table:page(Cursor, {?CLEANED_MAX, ?CLEANED_BYTES}, Table),
     NowMs = now_ms(),
     Waste = [Key || {Key, {Object, Kind}} <- Items, not is_blocked(Key, Replica),
                     is_waste(NowMs, Key, Object, Kind, Replica)],
@@ -441,7 +423,7 @@ bring(Bring, #replica{partition = Partition, hints = Hints, table = Table} = Rep
     case weft_ring_lookup:owner(weft_ring, Partition) of
         {ok, Owner} when Owner =:= node() -> Replica#replica{hints = #{}};
         {ok, Owner} ->
-            {Batches, Left} = weft_kv_hints:next(Hints, ?BATCH_BYTES, Table),
+            {Batches, Left} = weft_kv_hints:next(Hints, weft_kv_shown:batch_bytes(), Table),
             Replica#replica{pushing = Bring(Partition, Owner, Batches), hints = Left};
         {error, _} -> Replica
     end.
