@@ -43,7 +43,6 @@
 
 -define(DEFAULTS, #{keys_max => 100000, waiting_max => 50000, operation_bytes => 1048576,
                     message_bytes => 65536, sync_ms => 3000, flush_ms => 5, resend_ms => 2000}).
--define(RESEND_MS_MAX, 30000).
 %% After so many comparisons members are compared, too.
 -define(GREETED_EVERY, 10).
 
@@ -235,48 +234,26 @@ flush(Nodes, State) ->
                     {S, Effects ++ More}
                 end, {State, []}, Nodes).
 
-flush_one(Node, #state{peers = Peers} = State) ->
-    {ok, Buffer0} = weft_crdt_peers:find(Node, Peers),
-    case weft_crdt_buffer:next(option(message_bytes, State), Buffer0) of
-        {Seq, Shared, Own, Buffer} ->
-            Served = case Shared of
-                         [] -> <<>>;
-                         _ -> weft_crdt_peers:marks(weft_crdt_peers:served(Peers) -- [Node])
-                     end,
-            {put_buffer(Node, Buffer, State),
-             [send(Node, {deltas, Seq, Served, Shared, Own}),
-              {after_ms, resend_ms(Buffer, State), {resend, Node, Seq}}]};
-        none ->
-            case weft_crdt_buffer:is_behind(Buffer0) of
-                true -> compare(Node, State);
-                false -> {State, []}
-            end
+flush_one(Node, #state{peers = Peers0, options = Options} = State) ->
+    case weft_crdt_sending:next(Node, Options, Peers0) of
+        {send, Effects, Peers} -> {State#state{peers = Peers}, Effects};
+        behind -> compare(Node, State);
+        nothing -> {State, []}
     end.
-
-put_buffer(Node, Buffer, #state{peers = Peers} = State) ->
-    State#state{peers = weft_crdt_peers:update(Node, fun(_) -> Buffer end, Peers)}.
-
-resend_ms(Buffer, State) ->
-    min(?RESEND_MS_MAX, option(resend_ms, State) bsl weft_crdt_buffer:tries(Buffer)).
 
 compare(Node, #state{entries = Entries0, peers = Peers} = State) ->
     {Ranges, Entries} = weft_crdt_entries:ranges(Entries0),
-    {State#state{entries = Entries,
-                 peers = weft_crdt_peers:update(Node, fun weft_crdt_buffer:caught_up/1, Peers)},
+    {State#state{entries = Entries, peers = weft_crdt_sending:compared(Node, Peers)},
      [send(Node, weft_crdt_compare:root(Ranges))]}.
 
 %% --- timers -----------------------------------------------------------------------------------
 
 timer(flush, #state{peers = Peers} = State) ->
     flush(weft_crdt_peers:nodes(Peers), State#state{is_flushing = false});
-timer({resend, Node, Seq}, #state{peers = Peers} = State) ->
-    case weft_crdt_peers:find(Node, Peers) of
-        {ok, Buffer0} ->
-            case weft_crdt_buffer:resend(Seq, Buffer0) of
-                no -> {State, []};
-                Buffer -> flush_one(Node, put_buffer(Node, Buffer, State))
-            end;
-        error -> {State, []}
+timer({resend, Node, Seq}, #state{peers = Peers0} = State) ->
+    case weft_crdt_sending:is_due(Node, Seq, Peers0) of
+        {true, Peers} -> flush_one(Node, State#state{peers = Peers});
+        false -> {State, []}
     end;
 timer(sync, #state{peers = Peers, rand = Rand0, syncs = Syncs} = Before) ->
     State0 = Before#state{syncs = Syncs + 1},
@@ -304,8 +281,7 @@ message(From, {deltas, Seq, Served, Shared, Own}, _NowMs, State0)
     {State, OfOwn} = learn(From, Own, [From], {State1, []}),
     {State, OfShared ++ OfOwn ++ [send(From, {ack, Seq})]};
 message(From, {ack, Seq}, _NowMs, #state{peers = Peers} = State) ->
-    Acked = weft_crdt_peers:update(From, fun(B) -> weft_crdt_buffer:acked(Seq, B) end, Peers),
-    flush_one(From, State#state{peers = Acked});
+    flush_one(From, State#state{peers = weft_crdt_sending:acked(From, Seq, Peers)});
 message(From, {serve, IsWanted}, _NowMs, #state{peers = Peers} = State)
   when is_boolean(IsWanted) ->
     {State#state{peers = weft_crdt_peers:wants(From, IsWanted, Peers)}, []};
@@ -336,9 +312,7 @@ learn(From, Malformed, _, {State0, Before}) ->
 
 heard(From, Key, Type, Packed, #state{peers = Peers, entries = Entries} = State) ->
     Table = weft_crdt_entries:table(Entries),
-    State#state{peers = weft_crdt_peers:update(
-                          From, fun(B) -> weft_crdt_buffer:heard(Key, Type, Packed, Table, B) end,
-                          Peers)}.
+    State#state{peers = weft_crdt_sending:heard(From, Key, {Type, Packed}, Table, Peers)}.
 
 %% It is told once for each neighbour, and counted.
 refused(From, What, #state{warned = Warned, refused = Refused} = State) ->
@@ -441,7 +415,5 @@ comparison(From, Msg, #state{entries = Before, syncs = Syncs} = State0) ->
                                                 Offers)),
     {State, Told ++ [send(From, M) || M <- Msgs] ++ More}.
 
-offer(To, {Key, Type, Delta}, #state{peers = Peers} = State) ->
-    Max = option(waiting_max, State),
-    Add = fun(Buffer) -> weft_crdt_buffer:add(Key, Type, Delta, own, Max, Buffer) end,
-    State#state{peers = weft_crdt_peers:update(To, Add, Peers)}.
+offer(To, Offer, #state{peers = Peers} = State) ->
+    State#state{peers = weft_crdt_sending:offer(To, Offer, option(waiting_max, State), Peers)}.
