@@ -7,7 +7,7 @@
 -export([rules/0, check/1]).
 
 %% Applications whose folders each have a README.md.
--define(EXPLAINED, ["weft", "weft_bench", "weft_cli", "weft_sim"]).
+-define(EXPLAINED, ["weft", "weft_bench", "weft_cli", "weft_deploy", "weft_report", "weft_sim"]).
 -define(FILES_MAX, 25).
 -define(README, "README.md").
 
