@@ -156,7 +156,7 @@ servers() ->
 %% The programs are run as people run them, so not in a network of their own: epmd is the suite's.
 people_talk_in_terminals(Config) ->
     #{epmd := #{port := EpmdPort}} = ?config(place, Config),
-    Serve = program("im", ["-noinput"], "weft_im_service", ["--servers", "2"], EpmdPort),
+    Serve = program("im", ["-noinput"], ["serve", "--servers", "2"], EpmdPort),
     try
         ok = reads(Serve, "serves, with 2 servers"),
         [Ann, Bob] = [logged_in(Name, EpmdPort) || Name <- ["ann", "bob"]],
@@ -195,15 +195,15 @@ logged_in(Name, EpmdPort) ->
 
 terminal(Name, EpmdPort) ->
     program("im_" ++ Name ++ integer_to_list(erlang:unique_integer([positive])),
-            ["-noshell", "-hidden", "-connect_all", "false"], "weft_im_terminal", [Name], EpmdPort).
+            ["-noshell", "-hidden", "-connect_all", "false"], [Name], EpmdPort).
 
-program(Node, Flags, Module, Arguments, EpmdPort) ->
+program(Node, Flags, Words, EpmdPort) ->
     Directories = [filename:absname(filename:dirname(code:which(Of)))
-                   || Of <- [weft, weft_im, weft_bench_program]],
+                   || Of <- [weft, weft_im, weft_bench_program, weft_argparse]],
     open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
               [{args, Flags ++ ["-sname", Node, "-setcookie", "weft_im", "-proto_dist", "weft",
                                 "-pa"] ++ Directories
-                ++ ["-eval", Module ++ ":run(init:get_plain_arguments()).", "-extra" | Arguments]},
+                ++ ["-eval", "weft_im_command:run(init:get_plain_arguments()).", "-extra" | Words]},
                {env, [{"ERL_EPMD_PORT", integer_to_list(EpmdPort)}]},
                exit_status, binary, stderr_to_stdout]).
 

@@ -3,40 +3,26 @@
 %% for each server, which end with it. Terminals (`weft_im_terminal') ask it for the plan.
 %%
 %% ```
-%% bin/im serve [--servers N]
+%% bin/im serve [--servers COUNT]
 %% '''
 -module(weft_im_service).
 
 -export([run/1, plan/0]).
 
--define(SERVERS, 3).
 -define(BOOT_MS, 30000).
 -define(ANSWER_MS, 60000).
 
-%% @doc From the command line. Ends with the exit status 2 if that is wrong, 1 if it does not start.
--spec run([string()]) -> no_return().
-run(Arguments) ->
-    case servers(Arguments) of
-        {ok, Count} ->
-            try
-                serve(Count)
-            catch
-                _:Reason ->
-                    io:format(standard_error, "it does not start: ~0tp~n", [Reason]),
-                    halt(1)
-            end;
-        error ->
-            io:format(standard_error, "bin/im serve [--servers N]: two of them at least~n", []),
-            halt(2)
+%% @doc Serves until it is interrupted. Ends the emulator with the exit status 1 if it does not
+%% start.
+-spec run(#{servers := pos_integer()}) -> no_return().
+run(#{servers := Count}) ->
+    try
+        serve(Count)
+    catch
+        _:Reason ->
+            io:format(standard_error, "it does not start: ~0tp~n", [Reason]),
+            halt(1)
     end.
-
-servers([]) -> {ok, ?SERVERS};
-servers(["--servers", Text]) ->
-    case string:to_integer(Text) of
-        {Count, ""} when Count > 1, Count < 100 -> {ok, Count};
-        _ -> error
-    end;
-servers(_) -> error.
 
 -spec serve(Servers :: pos_integer()) -> no_return().
 serve(Count) ->

@@ -24,20 +24,16 @@
 -define(LEAVE_MS, 10000).
 -define(TEXT_MAX, 4000).
 
-%% @doc From the command line; ends the emulator. Exit status: 0, 1 if there is no service or it
-%% does not let one in, 2 if arguments are wrong.
--spec run([string()]) -> no_return().
-run([Name]) ->
-    [_, Host] = string:split(atom_to_list(node()), "@"),
-    run([Name, "im@" ++ Host]);
-run([Name, Node]) ->
+%% @doc Logs in at that node, or at the service of this host; ends the emulator. Exit status: 0, 1
+%% if there is no service or it does not let one in, 2 if that is no name.
+-spec run(#{name := string(), node => string()}) -> no_return().
+run(#{name := Name} = Given) ->
     ok = io:setopts([{encoding, unicode}]),
+    [_, Host] = string:split(atom_to_list(node()), "@"),
     case weft_im_client:name(Name) of
-        {ok, Known} -> talk(Known, list_to_atom(Node));
+        {ok, Known} -> talk(Known, list_to_atom(maps:get(node, Given, "im@" ++ Host)));
         {error, Text} -> stop(2, Text)
-    end;
-run(_) ->
-    stop(2, "bin/im NAME [NODE]").
+    end.
 
 -spec stop(0..2, unicode:chardata()) -> no_return().
 stop(0, Text) ->
