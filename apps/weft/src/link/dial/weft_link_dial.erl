@@ -18,7 +18,7 @@
 %% know a name proves something only together with a port that refuses: where the peer was dialled
 %% before, or where it has said that it listens. A peer that has not said so, because it is of an
 %% earlier version, has ended if its name is unknown for longer than nodes need to register again.
-%% `weft_link' decides why to dial, and what becomes of the lane.
+%% `weft_link_need' decides when to dial, `weft_link' what becomes of the lane.
 -module(weft_link_dial).
 
 -export([new/0, start/3, look_up/2, told/3, is_calling/1, is_under_way/1, may_start/1, ended/2,

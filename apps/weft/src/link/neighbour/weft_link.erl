@@ -5,8 +5,9 @@
 %% Pings and control messages end here; all other packets go to the handler above (`weft_switch').
 %% The link is brought up when the overlay wants it or something in the handler needs it: first at
 %% once, then with pauses that grow (`weft_link_dial'). Either side may dial; `weft_link_admission'
-%% settles crossing calls. A lane that does not answer for link_timeout_ms is closed; what that says
-%% about the node of the peer is decided by `weft_link_peer'.
+%% settles crossing calls. A lane that does not answer for link_timeout_ms is closed. What a loss
+%% means for the link is in `weft_link_loss', what is dialled then in `weft_link_need', and what it
+%% says about the node of the peer is decided by `weft_link_peer'.
 %%
 %% A link belongs to the side that dialled it. This side releases (closes) it once the overlay does
 %% not want it any more and sessions can go another way. If the other side wants it, that one dials.
@@ -17,20 +18,15 @@
          subscribe/3, unsubscribe/2, info/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
--import(weft_link_state, [publish/1, is_up/1, up/1, control_lane/1, incarnation/1, above/1]).
+-import(weft_link_state, [publish/1, is_up/1, up/1, incarnation/1, above/1]).
+-import(weft_link_need, [need/1, find_out/1, wanted/2, pause/2, cancel_pause/1, retry_later/1]).
+-import(weft_link_loss, [lose/3, lose_all/2, drop_lane/3, drop_all/2, drop_published/2, moved/3,
+                         concluded/2, told/2]).
 
 -include("weft_link_state.hrl").
 
 %% Time for the router to hear that a link was released, before sessions may ask for it again.
 -define(RELEASED_MS, 1000).
-%% A peer that can not be dialled dials again at once, if it is alive.
--define(RETURN_MS, 1000).
-%% The side that did not dial the lost lane gives the other this much time to dial again.
--define(HEAD_START_MS, 200).
-%% If nothing has wanted the link by then, epmd is asked whether the peer may have ended.
--define(FIND_OUT_MS, 300).
-%% The lane for control messages is lost: when a peer ends it takes all lanes along, one by one.
--define(MOVE_MS, 20).
 
 %% @doc Called by `weft_link_sup'.
 -spec start_link(Handler :: module(), weft_links:key(), [{weft_links:core(), pid()}],
@@ -275,113 +271,7 @@ cores_changed(Cores, #link{key = Key, peer = Peer, cores = Before} = Link0) ->
         false -> Link
     end.
 
-lose(Socket, Reason, #link{lanes = Lanes} = Link) when is_map_key(Socket, Lanes) ->
-    case map_size(Lanes) of
-        1 -> concluded(weft_link_peer:lost(Reason, Link#link.peer),
-                       lose_all(broken, find_out_later(Link#link{last_error = Reason})));
-        _ -> need(drop_lane(weft_link_lanes:lane(Socket, Lanes), Reason, Link))
-    end;
-lose(_Socket, _Reason, Link) ->
-    Link.
-
-%% Others may wait for the news that a neighbour has ended, and who had a link with it finds out,
-%% also if the link is not wanted here, as while two nodes part. If its name is still known, most
-%% likely the peer needs no link any more.
-find_out_later(#link{cores = Cores, ups = Ups} = Link) ->
-    _ = weft_link_cores:is_neighbour(Cores)
-        andalso erlang:send_after(?FIND_OUT_MS, self(), {find_out, Ups, Link#link.last_error}),
-    Link.
-
-find_out(#link{key = Key, peer = Peer, dial = Dial} = Link) ->
-    case Peer =/= undefined andalso not is_up(Link) andalso weft_link_dial:may_start(Dial)
-        andalso weft_link_peer:can_be_dialled(Key, Peer) of
-        true -> Link#link{dial = weft_link_dial:look_up(Key, Dial)};
-        false -> Link
-    end.
-
-%% What this side knows about the node of its peer now, see `weft_link_peer'.
-concluded(Nothing, Link) when Nothing =:= nothing; Nothing =:= superseded ->
-    Link;
-concluded({restarted, _Now} = Restarted, Link) ->
-    (drop_all(Restarted, told(died, Link)))#link{peer = undefined};
-concluded(died, Link) ->
-    (lose_all(gone, told(died, Link)))#link{peer = undefined};
-concluded(may_have_departed, #link{ups = Ups} = Link) ->
-    _ = erlang:send_after(?RETURN_MS, self(), {return_is_due, Ups}),
-    Link;
-concluded(departed, Link) ->
-    down_above(departed, told(departed, Link)).
-
-told(How, #link{key = Key, peer = #{incarnation := Incarnation}, handler = Handler} = Link) ->
-    ok = Handler:peer_ended(How, Key, Incarnation),
-    Link.
-
-drop_lane(Lane, Reason, #link{lanes = Lanes, handler = Handler, above = Above} = Link) ->
-    weft_lane:abort(Lane),
-    Dropped = Link#link{lanes = weft_link_lanes:remove(Lane, Lanes), last_error = Reason,
-                        above = Handler:lane_down(Lane, Above)},
-    case control_lane(Link) of
-        Lane -> move_later(Reason, publish(Dropped));
-        _Another -> Dropped
-    end.
-
-move_later(Reason, Link) ->
-    _ = erlang:send_after(?MOVE_MS, self(), {moved, control_lane(Link), Reason}),
-    Link.
-
-%% It may be lost by now, too.
-moved(Lane, Reason, #link{cores = Cores} = Link) ->
-    _ = control_lane(Link) =:= Lane andalso weft_link_cores:moved(Reason, up(Link), Cores),
-    Link.
-
-lose_all(Reason, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
-    down_above(Reason, Link);
-lose_all(Reason, Link) -> need(head_start(drop_published(Reason, Link))).
-
-%% Published first, because sessions that are told of the loss look for another way at once.
-drop_published(Reason, Link) ->
-    _ = publish(Link#link{lanes = #{}}),
-    drop_all(Reason, Link).
-
-drop_all(Reason, #link{lanes = Lanes} = Link) when map_size(Lanes) =:= 0 ->
-    down_above(Reason, Link);
-drop_all(Reason, #link{lanes = Lanes, cores = Cores, demand = Demand} = Link) ->
-    ok = weft_link_lanes:abort(Lanes),
-    down_above(Reason, Link#link{lanes = #{}, idle_since_ms = now_ms(),
-                                 demand = weft_link_demand:stay(Demand),
-                                 cores = weft_link_cores:link_down(Link#link.last_error, Cores)}).
-
-down_above(Reason, #link{handler = Handler, above = Above} = Link) ->
-    Link#link{above = Handler:link_down(Reason, Above)}.
-
 %% --- dialling ---------------------------------------------------------------------------------
-
-%% After a loss the side that dialled goes first.
-head_start(#link{peer = #{role := listener}} = Link) -> pause(?HEAD_START_MS, Link);
-head_start(Link) -> Link.
-
-pause(PauseMs, #link{dial = Dial} = Link) ->
-    Link#link{dial = weft_link_dial:pause(PauseMs, Dial)}.
-
-cancel_pause(#link{dial = Dial} = Link) ->
-    Link#link{dial = weft_link_dial:cancel_pause(Dial)}.
-
-wanted(true, #link{is_released = true} = Link) ->
-    wanted(true, cancel_pause(Link#link{is_released = false}));
-wanted(Wanted, #link{demand = Demand} = Link) ->
-    Link#link{demand = weft_link_demand:want(Wanted, Demand)}.
-
-%% Dials if there is a reason to and none is under way or pausing.
-need(#link{key = Key, dial = Dial} = Link) ->
-    case weft_link_dial:may_start(Dial) andalso missing(Link) of
-        false -> Link;
-        What -> publish(Link#link{dial = weft_link_dial:start(Key, What, Dial)})
-    end.
-
-missing(#link{key = Key, dial = Dial, peer = Peer, demand = Demand, lanes = Lanes} = Link) ->
-    InDoubt = Peer =/= undefined andalso weft_link_dial:is_in_doubt(Link#link.last_error, Dial),
-    weft_link_peer:can_be_dialled(Key, Peer)
-        andalso weft_link_demand:missing(Demand, InDoubt, above(Link), Peer, Lanes).
 
 above_gets(Message, #link{handler = Handler, above = Above} = Link) ->
     Link#link{above = Handler:message(Message, Above)}.
@@ -395,8 +285,7 @@ dialled({ok, Socket, Peer, Address}, Purpose, Link) ->
 dialled(known, link, Link) ->
     Link;
 dialled({error, simultaneous}, link, Link) ->
-    %% The peer's own call is about to arrive.
-    pause(?HEAD_START_MS, Link);
+    weft_link_need:crossed(Link);
 dialled({error, Reason}, link,
         #link{dial = Dial0, last_error = Before, peer = Peer, handler = Handler} = Link0) ->
     Dial = weft_link_dial:failed(Reason, now_ms(), Dial0),
@@ -411,9 +300,6 @@ dialled({error, Reason}, link,
 %% With no_link nothing is wrong: the link is being replaced.
 dialled({error, no_link}, {lane, _, _}, Link) -> retry_later(Link);
 dialled({error, Reason}, {lane, _, _}, Link) -> retry_later(Link#link{last_error = Reason}).
-
-retry_later(#link{dial = Dial} = Link) ->
-    Link#link{dial = weft_link_dial:retry_later(Dial)}.
 
 %% --- keepalive --------------------------------------------------------------------------------
 
