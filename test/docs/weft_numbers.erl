@@ -10,9 +10,9 @@
 %%
 %% A number is right if it is what the data say, rounded to the digits that are written. Where a
 %% goal follows in the row of a table, the verdict on it has to be that of the interval in the data,
-%% with which the fragment ends, or of its first number if there is no interval. A number with a unit
-%% that is in no fragment has to be among those that are no results: settings, and what others claim.
-%% Ends of lines and bold type do not matter.
+%% with which the fragment ends, or of its first number if there is no interval. A number with a
+%% unit that is in no fragment has to be among those that are no results: settings, and what others
+%% claim. Ends of lines and bold type do not matter.
 -module(weft_numbers).
 
 -export([problems/1, commits/1, changed/1, without_environment/1]).

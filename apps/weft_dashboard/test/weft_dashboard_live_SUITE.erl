@@ -3,8 +3,8 @@
 %% the Instant Messenger runs on those that are no gateways. With FULL=1; what is cheap of it is in
 %% weft_dashboard_page_SUITE, with five nodes.
 %%
-%% The cases are one story, in this order: the last but one kills a gateway, and then people end. The
-%% last one compares all counters then.
+%% The cases are one story, in this order: the last but one kills a gateway, and then people end.
+%% The last one compares all counters then.
 -module(weft_dashboard_live_SUITE).
 
 -include_lib("common_test/include/ct.hrl").

@@ -20,7 +20,8 @@ ends(How, Bytes, Dir) ->
     ?assert(Steps > 5),
     ?assertNot(filelib:is_file(weft_kv_log:beside(Log))),
     ?assertEqual(filelib:file_size(weft_kv_log:file(Log)), weft_kv_log:bytes(Log)),
-    ?assert(weft_kv_log:bytes(Log) < weft_kv_log:bytes(Log0)),
+    %% What was not synced at the beginning is taken along as it was.
+    ?assert(How =:= written orelse weft_kv_log:bytes(Log) < weft_kv_log:bytes(Log0)),
     %% And it is gone on with.
     {Last, Now} = changed([{store, 1, Bytes}, {remove, 2}], How, {Log, State}),
     ?assertEqual(Now, killed(Last, Dir)),

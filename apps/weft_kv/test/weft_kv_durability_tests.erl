@@ -130,7 +130,8 @@ outdated(Dir) ->
     Last = lists:foldl(fun(N, V) ->
                            committed(written(key(store), <<N, Big/binary>>, deleted(store, V)))
                        end, Cached, lists:seq(1, 40)),
-    ?assert(filelib:file_size(file(Dir)) < 1500000),
+    %% A megabyte, and what was not synced yet when it was written anew.
+    ?assert(filelib:file_size(file(Dir)) < 2200000),
     ?assertEqual([<<40, Big/binary>>], values(store, Last)),
     ?assertEqual([<<40, Big/binary>>], values(store, vnode(Dir))).
 

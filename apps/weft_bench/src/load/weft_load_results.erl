@@ -3,8 +3,8 @@
 %% compared like others. Each operation is a cell, and each of ten parts of the run a repetition: an
 %% interval tells by how much parts of this run differ, and nothing of how runs differ. Seconds
 %% would be too many repetitions, as one is much like the next. Failed operations are those of the
-%% whole run, and so is the time that stalled: an outage shorter than half of the run moves no median of
-%% parts. Beside them is of how many operations they are, and of how much time.
+%% whole run, and so is the time that stalled: an outage shorter than half of the run moves no
+%% median of parts. Beside them is of how many operations they are, and of how much time.
 -module(weft_load_results).
 
 -export([read/1]).
