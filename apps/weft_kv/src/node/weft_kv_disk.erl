@@ -26,6 +26,7 @@
 %% A file is written anew when it is larger, and larger than twice what is in it.
 -define(REWRITE_BYTES, 1000000).
 -define(REWRITE_AGAIN_MS, 60000).
+-define(PASSED_OVER_MAX, 32).
 
 %% @doc Puts what is in the file of a partition into the table. A bucket that is to be in memory
 %% only and is in the file counts as `synced' until it has left it. A file in which there is nothing
@@ -175,13 +176,21 @@ begun({Log, Durabilities}, Table) ->
 
 stepped(Run, {Log, Durabilities}, Table) ->
     Next = fun(Cursor, BytesMax) ->
-               {Items, Further} = weft_kv_table:page(Cursor, {infinity, BytesMax}, Table),
-               {entries(Items, Durabilities), Further}
+               next(Cursor, BytesMax, ?PASSED_OVER_MAX, {Durabilities, Table})
            end,
     case weft_kv_anew:step(Next, Run, Log) of
         {more, Further} -> {Log, Durabilities, {running, Further}};
         {done, New} -> {New, Durabilities, now};
         {error, Reason} -> {Log, Durabilities, put_off(Reason)}
+    end.
+
+%% Buckets that are in memory only have nothing for the file. So many of their pages are passed over
+%% at once.
+next(Cursor, BytesMax, Left, {Durabilities, Table} = What) ->
+    {Items, Further} = weft_kv_table:page(Cursor, {infinity, BytesMax}, Table),
+    case entries(Items, Durabilities) of
+        [] when Further =/= done, Left > 0 -> next(Further, BytesMax, Left - 1, What);
+        Entries -> {Entries, Further}
     end.
 
 logged_bytes(Durabilities, Table) ->
