@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Hook of Common Test: tells which cases failed (`suite_run'), and why, on standard output,
 %% and why others were skipped.
+%%
+%% A suite whose cases go on with what those before have left has `{userdata, in_sequence}' in
+%% `suite/0': none of them can run again alone.
 -module(suite_ct_hook).
 
 -export([init/2, pre_init_per_group/4, post_init_per_group/5, post_end_per_group/5, on_tc_fail/4,
@@ -52,5 +55,13 @@ failed(Suite, Name, Reason, #state{events = Events, path = Path} = State) ->
            end,
     Title = lists:join(".", [atom_to_list(Atom) || Atom <- Path ++ [Case]]),
     io:format(user, "~s: ~s failed:~n~tp~n", [Suite, Title, Reason]),
-    suite_run:say(Events, {failed, {Path, Case}, lists:flatten(Title), suite_run:brief(Reason)}),
+    Part = case is_in_sequence(Suite) of
+               true -> unknown;
+               false -> {Path, Case}
+           end,
+    suite_run:say(Events, {failed, Part, lists:flatten(Title), suite_run:brief(Reason)}),
     State.
+
+is_in_sequence(Suite) ->
+    erlang:function_exported(Suite, suite, 0)
+        andalso proplists:get_value(userdata, Suite:suite()) =:= in_sequence.

@@ -3,7 +3,7 @@
 %% of terms: `{failed, Part, Text, Why}' for each case that failed, as it fails, `{skipped, Why}'
 %% for each that says that it cannot run here, and at the end `{sum, #{passed, failed, skipped}}'.
 %% Part says what to run to run it again: `{Module, Case}' of EUnit, {Path of groups, Case} of
-%% Common Test. Without a sum the suite did not come to its end.
+%% Common Test; `unknown' if only the whole can. Without a sum the suite did not come to its end.
 -module(suite_run).
 
 -export([eunit/2, ct/4, say/2, brief/1]).

@@ -9,6 +9,7 @@
 tells_test_() ->
     [{timeout, 2 * ?SECONDS, Test}
      || Test <- [fun cases_are_counted_and_named/0, fun chosen_cases_run_again/0,
+                 fun cases_in_sequence_run_again_together/0,
                  fun a_suite_that_dies_has_no_sum/0, fun tests_are_counted_and_named/0,
                  fun a_group_that_is_not_set_up_is_told/0, fun tests_that_cannot_run_are_told/0]].
 
@@ -25,6 +26,12 @@ chosen_cases_run_again() ->
     Events = told(ct_suite(), "[{[], passes}, {[outer, inner], fails}]"),
     ?assertEqual([{sum, #{passed => 1, failed => 1, skipped => 0}}], sums(Events)),
     ?assertEqual([{[outer, inner], fails}], parts(Events)).
+
+cases_in_sequence_run_again_together() ->
+    Source = "-module(sample_SUITE).\n-export([suite/0, all/0, first/1, second/1]).\n"
+             "suite() -> [{userdata, in_sequence}].\nall() -> [first, second].\n"
+             "first(_) -> ok.\nsecond(_) -> error(on_purpose).\n",
+    ?assertEqual([unknown], parts(told({sample_SUITE, Source}, "all"))).
 
 a_suite_that_dies_has_no_sum() ->
     Source = "-module(sample_SUITE).\n-export([all/0, dies/1]).\nall() -> [dies].\n"

@@ -29,7 +29,7 @@
 -define(SPARE, 'spare1@127.0.0.1').
 -define(PASSWORD, "open sesame").
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, 5}}, {userdata, in_sequence}].
 
 %% Each case goes on with what the one before has left.
 all() ->

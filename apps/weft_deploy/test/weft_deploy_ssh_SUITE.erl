@@ -25,7 +25,7 @@
 -define(PORT, 20022).
 -define(CALL_MS, 300000).
 
-suite() -> [{timetrap, {minutes, 20}}].
+suite() -> [{timetrap, {minutes, 20}}, {userdata, in_sequence}].
 
 %% Each case goes on with what the one before has left.
 all() ->

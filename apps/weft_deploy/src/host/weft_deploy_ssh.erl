@@ -54,37 +54,61 @@ connected({error, Reason}, Host, Keys) ->
 -spec close(pid()) -> ok.
 close(Connection) -> ssh:close(Connection).
 
+%% The time of the script begins when its shell has.
 -spec run(pid(), iodata(), timeout()) -> {ok, non_neg_integer(), binary()} | {error, iodata()}.
 run(Connection, Script, TimeoutMs) ->
     channel(Connection,
             fun(Channel) ->
-                case executed(Connection, Channel, ?SHELL, {Script, TimeoutMs}) of
-                    {ok, Status, Output} -> {ok, Status, without_group(Output)};
-                    {late, Output} -> ended(group(Output), Connection, Channel);
-                    Error -> Error
+                case begun(Connection, Channel) of
+                    {ok, Group, Output} ->
+                        ok_or_ended(given(Connection, Channel, Script, TimeoutMs, Output), Group,
+                                    Connection, Channel);
+                    NotBegun ->
+                        NotBegun
                 end
             end).
 
-%% The profile of the user may have said something before it.
+%% The profile of the user may have said something before it. An account without a shell says why.
+begun(Connection, Channel) ->
+    case executed(Connection, Channel, ?SHELL) of
+        ok ->
+            IsSaid = fun(Output) -> group(Output) =/= nomatch end,
+            case collect(Connection, Channel, IsSaid, deadline(?CONNECT_MS), none, <<>>) of
+                {enough, Output} ->
+                    {match, [Group]} = group(Output),
+                    {ok, Group, without_group(Output)};
+                {late, _} ->
+                    {error, "ssh: no answer in time"};
+                Ended ->
+                    Ended
+            end;
+        Error ->
+            Error
+    end.
+
 group(Output) -> re:run(Output, ?GROUP, [multiline, {capture, [1], list}]).
 
 without_group(Output) -> re:replace(Output, ?GROUP, "", [multiline, {return, binary}]).
 
+ok_or_ended({late, _}, Group, Connection, Channel) -> ended(Group, Connection, Channel);
+ok_or_ended(Result, _Group, _Connection, _Channel) -> Result.
+
 %% What the script has started in another group, as a node of the deployment is, goes on.
-ended({match, [Group]}, Connection, Channel) ->
+ended(Group, Connection, Channel) ->
     Kill = fun(Other) ->
-               executed(Connection, Other, "kill -TERM -" ++ Group, {"\n", ?CONNECT_MS})
+               case executed(Connection, Other, "kill -TERM -" ++ Group) of
+                   ok -> given(Connection, Other, "\n", ?CONNECT_MS, <<>>);
+                   Error -> Error
+               end
            end,
     case channel(Connection, Kill) of
         {ok, _, _} ->
             %% So that nothing of it comes later.
-            _ = collect(Connection, Channel, deadline(?CONNECT_MS), none, <<>>),
+            _ = collect(Connection, Channel, fun never/1, deadline(?CONNECT_MS), none, <<>>),
             {error, "a command took too long"};
         _ ->
-            ended(nomatch, Connection, Channel)
-    end;
-ended(nomatch, _Connection, _Channel) ->
-    {error, "ssh: no answer in time"}.
+            {error, "ssh: no answer in time"}
+    end.
 
 channel(Connection, Fun) ->
     case ssh_connection:session_channel(Connection, ?CONNECT_MS) of
@@ -98,25 +122,28 @@ channel(Connection, Fun) ->
             {error, io_lib:format("ssh: no channel: ~0tP", [Reason, 10])}
     end.
 
-executed(Connection, Channel, Command, {Input, TimeoutMs}) ->
+executed(Connection, Channel, Command) ->
     case ssh_connection:exec(Connection, Channel, Command, ?CONNECT_MS) of
-        success ->
-            case ssh_connection:send(Connection, Channel, Input, ?CHUNK_MS) of
-                ok ->
-                    _ = ssh_connection:send_eof(Connection, Channel),
-                    collect(Connection, Channel, deadline(TimeoutMs), none, <<>>);
-                {error, Reason} ->
-                    {error, io_lib:format("ssh: ~0tP", [Reason, 10])}
-            end;
-        Other ->
-            {error, io_lib:format("ssh: the host runs no shell: ~0tP", [Other, 10])}
+        success -> ok;
+        Other -> {error, io_lib:format("ssh: the host runs no shell: ~0tP", [Other, 10])}
     end.
+
+given(Connection, Channel, Input, TimeoutMs, Output) ->
+    case ssh_connection:send(Connection, Channel, Input, ?CHUNK_MS) of
+        ok ->
+            _ = ssh_connection:send_eof(Connection, Channel),
+            collect(Connection, Channel, fun never/1, deadline(TimeoutMs), none, Output);
+        {error, Reason} ->
+            {error, io_lib:format("ssh: ~0tP", [Reason, 10])}
+    end.
+
+never(_Output) -> false.
 
 deadline(TimeoutMs) -> erlang:monotonic_time(millisecond) + TimeoutMs.
 
 %% The connection may end without a word to this channel, and a host without a word to anybody,
 %% hence the deadline.
-collect(Connection, Channel, Deadline, Status, Output) ->
+collect(Connection, Channel, IsEnough, Deadline, Status, Output) ->
     Left = max(0, Deadline - erlang:monotonic_time(millisecond)),
     receive
         {ssh_cm, Connection, {data, Channel, _Kind, Data}} ->
@@ -125,9 +152,12 @@ collect(Connection, Channel, Deadline, Status, Output) ->
                        true -> <<Output/binary, Data/binary>>;
                        false -> Output
                    end,
-            collect(Connection, Channel, Deadline, Status, More);
+            case IsEnough(More) of
+                true -> {enough, More};
+                false -> collect(Connection, Channel, IsEnough, Deadline, Status, More)
+            end;
         {ssh_cm, Connection, {exit_status, Channel, Exit}} ->
-            collect(Connection, Channel, Deadline, Exit, Output);
+            collect(Connection, Channel, IsEnough, Deadline, Exit, Output);
         {ssh_cm, Connection, {closed, Channel}} when is_integer(Status) ->
             {ok, Status, Output};
         {ssh_cm, Connection, {closed, Channel}} ->
@@ -135,7 +165,7 @@ collect(Connection, Channel, Deadline, Status, Output) ->
         {'DOWN', _Monitor, process, Connection, _Reason} ->
             {error, "ssh: the connection was lost"};
         {ssh_cm, Connection, EofOrSignal} when element(2, EofOrSignal) =:= Channel ->
-            collect(Connection, Channel, Deadline, Status, Output)
+            collect(Connection, Channel, IsEnough, Deadline, Status, Output)
     after Left ->
         {late, Output}
     end.
