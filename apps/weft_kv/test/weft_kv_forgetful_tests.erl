@@ -237,6 +237,7 @@ a_partition_that_was_killed_gets_it_back_and_counts_test_() ->
             Places = [{(Partition + Step) rem 8, node(), primary} || Step <- [0, 1, 2]],
             Says = fun() -> [asked(Partition, Place) || Place <- Places] end,
             weft_test_nodes:until(fun() -> Says() =:= [{ok, 1}, {ok, 1}, {ok, 1}] end),
+            weft_test_nodes:until(fun() -> incomplete() =:= 0 end),
             {ok, Name} = weft_vnode_names:name(weft_kv_vnode, Partition),
             ok = sys:suspend(weft_kv_entropy),
             true = exit(whereis(Name), kill),
@@ -247,6 +248,8 @@ a_partition_that_was_killed_gets_it_back_and_counts_test_() ->
             ?assertEqual({ok, [Key]}, weft_kv:list(first)),
             ?assertMatch({ok, [Key], _}, weft_kv:keys(first, start, 1)),
             ok = sys:resume(weft_kv_entropy),
+            ?assertEqual(1, incomplete()),
+            weft_test_nodes:until(fun() -> incomplete() =:= 0 end),
             weft_test_nodes:until(fun() -> Says() =:= [{ok, 1}, {ok, 1}, {ok, 1}] end)
         after weft_kv_one_node:stopped(Dir)
         end
@@ -275,6 +278,8 @@ first(Partition, Number) ->
         {ok, Partition} -> Key;
         {ok, _} -> first(Partition, Number + 1)
     end.
+
+incomplete() -> map_get(incomplete, weft_kv_entropy:info()).
 
 asked(KeyPartition, Place) ->
     {ok, {Tag, Object}} = weft_vnode:ask(weft_kv_vnode, Place, {KeyPartition, bucket, <<"key">>},

@@ -71,8 +71,9 @@ during(Bucket, Faults, Config) ->
       reads => lists:sum([Reads || #{reads := Reads} <- Said]),
       missed => lists:append([Missed || #{missed := Missed} <- Said])}.
 
-%% With what was acknowledged on its disk it comes back.
+%% With what was acknowledged on its disk it comes back. No other node is like that by then.
 fault({kill, Name}, Nodes, Bucket, Sessions, Config) ->
+    ok = complete(maps:values(Nodes)),
     ok = weft_test_nodes:kill(map_get(Name, Nodes)),
     ok = more(Sessions),
     Again = started(Bucket, Name, Config),
@@ -84,6 +85,15 @@ fault({pause, Name}, Nodes, _Bucket, Sessions, _Config) ->
     ok = weft_test_nodes:continue(map_get(Name, Nodes)),
     ok = more(Sessions),
     Nodes.
+
+complete(Refs) ->
+    weft_test_nodes:until(fun() ->
+                              lists:all(fun(Ref) ->
+                                            #{incomplete := Incomplete} =
+                                                call(Ref, weft_kv_entropy, info, []),
+                                            Incomplete =:= 0
+                                        end, Refs)
+                          end, 60000).
 
 %% Each of them has done something meanwhile.
 more(Sessions) ->

@@ -87,6 +87,7 @@ stores() ->
      {weft_kv_comparisons_total, plain(42)}, {weft_kv_comparisons_failed_total, plain(43)},
      {weft_kv_repaired_keys_total, plain(44)}, {weft_kv_pairs, plain(45)},
      {weft_kv_pairs_alike, plain(46)}, {weft_kv_partitions_not_compared, plain(50)},
+     {weft_kv_partitions_incomplete, plain(58)},
      {weft_kv_strong_replicas, by(status, [{forgotten, 49}, {founding, 48}, {voting, 47}])},
      {weft_crdt_keys, plain(51)}, {weft_crdt_served, plain(2)},
      {weft_crdt_unacknowledged_keys, plain(53)}, {weft_crdt_refused_total, plain(54)},

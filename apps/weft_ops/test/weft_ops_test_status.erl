@@ -22,7 +22,7 @@ stores() ->
               errors => #{caller => 34, overload => 35}, running => 36, hints => 37,
               objects => 38, memory_bytes => 39, file_bytes => 40, unwritable => 41,
               entropy => #{compared => 42, failed => 43, repaired => 44, pairs => 45, alike => 46,
-                           not_compared => 50},
+                           not_compared => 50, incomplete => 58},
               strong => #{voting => 47, founding => 48, forgotten => 49}},
       crdt => #{keys => 51, served => [b@h, c@h], unacknowledged => #{b@h => 26, c@h => 27},
                 refused => 54, waiting => 55, subscriptions => 56, retired => 57,

@@ -53,7 +53,8 @@ start_link(Config) ->
 %% lacked something), how many comparisons failed (because a node was away, for example), how many
 %% pairs in a row were alike, and how many pairs this node compares. If there were as many alike as
 %% there are, the node lacks nothing, but for values of which no bucket has the `n' any more:
-%% `not_compared' is in how many partitions of this node there are some.
+%% `not_compared' is in how many partitions of this node there are some. Answers of `incomplete'
+%% partitions do not count yet (`weft_kv_recall'): no other node should be stopped meanwhile.
 -spec info() -> #{atom() => non_neg_integer()} | {error, not_running}.
 info() ->
     try gen_server:call(?MODULE, info) of
@@ -71,7 +72,7 @@ later(#entropy{every_ms = EveryMs, ns = Ns} = Entropy) ->
 
 %% @private
 handle_call(info, _From, #entropy{ns = Ns, counts = Counts} = Entropy) ->
-    {reply, {Ns, Counts}, Entropy};
+    {reply, {Ns, Counts#{incomplete => length(incomplete(Entropy))}}, Entropy};
 handle_call(Request, _From, Entropy) ->
     {reply, weft_stray:call(Request), Entropy}.
 
@@ -98,6 +99,23 @@ next(Entropy) ->
         Lacking ->
             {Pair, Since} = lists:nth(rand:uniform(length(Lacking)), Lacking),
             begun({weft_kv_exchange:new(Pair), new, Since}, Entropy)
+    end.
+
+%% What is to be known of one comes within a second of its start.
+incomplete(#entropy{every_ms = EveryMs, ns = Ns}) when EveryMs =:= infinity; Ns =:= [] ->
+    [];
+incomplete(#entropy{ns = Ns}) ->
+    Recalls = weft_kv_stats:recalls(),
+    case weft_ring_lookup:owners(weft_ring) of
+        {ok, Owners} ->
+            [Partition || {Partition, Owner, primary} <- Owners, Owner =:= node(),
+                          case lists:keyfind(Partition, 1, Recalls) of
+                              {_, Recall} ->
+                                  weft_kv_recall:lacking(Partition, length(Owners), Ns, Recall)
+                                      =/= [];
+                              false -> true
+                          end];
+        {error, no_ring} -> []
     end.
 
 lacking(#entropy{ns = Ns}) ->

@@ -69,7 +69,10 @@ kv() ->
            "lacks nothing.", entropy(alike)),
      of_kv(weft_kv_partitions_not_compared, gauge, [],
            "Partitions of this node with values of which no bucket has the n; these are not "
-           "compared.", entropy(not_compared))].
+           "compared.", entropy(not_compared)),
+     of_kv(weft_kv_partitions_incomplete, gauge, [],
+           "Partitions of this node that may have forgotten something: until they were compared "
+           "with their other owners, their answers do not count.", entropy(incomplete))].
 
 strong() ->
     [of_kv(weft_kv_strong_replicas, gauge, [status],
