@@ -225,6 +225,23 @@ channels_are_held_against_ten_times_test() ->
     ?assertMatch([{differs, _}, {open, _}], findings("partisan_2", Rows(30))),
     ?assertEqual([], findings("partisan_2", [])).
 
+%% On the ring of weft, too.
+requests_to_partitions_are_judged_in_the_same_way_test() ->
+    Cell = fun(Workload) -> #{suite => <<"store">>, workload => Workload, size_bytes => 1048576,
+                              pairs => 16, link => <<"20ms-400mbit">>} end,
+    Gossip = fun(Rate) ->
+                 [{Cell(<<"vnode_gossip">>), Variant, Metric, [Value]}
+                  || {Variant, Calls} <- [{stock, 10}, {channel, Rate}],
+                     {Metric, Value} <- [{calls_per_s, Calls}, {background_megabytes_per_s, 5}]]
+             end,
+    says([{agrees, [{"channels", "11.0"}]}, {open, ["20 ms", 16, {"1.00", "gossip"}]}],
+         "partisan_2_ring", Gossip(110)),
+    ?assertMatch([{differs, _}, {open, _}], findings("partisan_2_ring", Gossip(30))),
+    Echo = fun(Rate) -> [{Cell(<<"vnode_echo">>), weft_1, calls_per_s, [10]},
+                         {Cell(<<"vnode_echo">>), weft_8, calls_per_s, [Rate]}] end,
+    says([{agrees, ["20 ms", 16, {weft_8, "2.00"}, weft_1]}], "partisan_3_ring", Echo(20)),
+    ?assertMatch([{differs, _}], findings("partisan_3_ring", Echo(11))).
+
 store(Workload, Pairs, Streams) ->
     #{suite => <<"store">>, workload => Workload, size_bytes => 1024, pairs => Pairs,
       streams => Streams}.

@@ -30,6 +30,9 @@ without_quotas_nothing_is_found_test() ->
      || {Id, Suite, Workload, Variant, Metric}
             <- [{"de_9_quota", <<"de_bench">>, <<"de_heavy">>, stock_mesh, calls_per_s},
                 {"orbit_quota", <<"orbit">>, <<"orbit">>, stock, duration_s},
+                {"aco_8_quota", <<"aco">>, <<"aco_quality">>, stock, duration_s},
+                {"aco_9_quota", <<"aco">>, <<"aco_sr">>, stock, duration_s},
+                {"riak_throughput_quota", <<"store">>, <<"riak_get">>, weft_mesh, calls_per_s},
                 {"city_quota", <<"city">>, <<"city_weather">>, stock, duration_s},
                 {"im_11_quota", <<"im">>, <<"im_rd_grown">>, stock_mesh, delivered_per_min}]].
 
@@ -86,6 +89,42 @@ an_orbit_is_faster_on_more_nodes_test() ->
                {Metric, Value} <- [{duration_s, Seconds}, {quota_percent, 4}]],
     says([{agrees, ["orbit", stock, {"2.50", 5}, {"5.00", 13}, 2]},
           {open, ["orbit", weft_groups, {"2.50", 5}, {"5.00", 13}, 2]}], "orbit_quota", Rows).
+
+%% With the same work for each colony.
+time_grows_less_than_the_work_test() ->
+    Rows = fun(Last) ->
+               [{#{suite => <<"aco">>, workload => <<"aco_quality">>, size_bytes => 0,
+                   pairs => 1 + Colonies, streams => Colonies}, stock, Metric, [Value]}
+                || {Colonies, Seconds} <- [{1, 2}, {16, Last}],
+                   {Metric, Value} <- [{duration_s, Seconds}, {quota_percent, 4}]]
+           end,
+    says([{agrees, [{1, "2.00 s"}, {16, "3.00 s"}, "1.50", "16.0"]}], "aco_8_quota", Rows(3)),
+    ?assertMatch([{differs, _}], findings("aco_8_quota", Rows(33))),
+    ?assertMatch([{differs, _}], findings("aco_8_quota", Rows(1.9))).
+
+versions_are_in_the_order_of_the_paper_test() ->
+    Rows = fun(SrS) ->
+               [{#{suite => <<"aco">>, workload => Workload, size_bytes => 0, pairs => 47,
+                   streams => 32}, Variant, Metric, Values}
+                || {Workload, Variant, Seconds} <- [{<<"aco_tl">>, stock_mesh, 2.1},
+                                                    {<<"aco_ml">>, stock_mesh, 2},
+                                                    {<<"aco_gr">>, stock_mesh, 9},
+                                                    {<<"aco_sr">>, stock, SrS}],
+                   {Metric, Values} <- [{duration_s, [Seconds, Seconds]}, {quota_percent, [3]}]]
+           end,
+    says([{agrees, [47, {"SR", "1.50 s"}, {"GR", "9.00 s"}]}], "aco_9_quota", Rows(1.5)),
+    ?assertMatch([{differs, _}], findings("aco_9_quota", Rows(2.2))).
+
+a_store_does_as_many_times_more_as_it_has_nodes_test() ->
+    Rows = fun(Last) ->
+               [{#{suite => <<"store">>, workload => <<"riak_get">>, size_bytes => 1024,
+                   pairs => Nodes, streams => 4 * Nodes}, weft_mesh, Metric, [Value]}
+                || {Nodes, Rate} <- [{4, 500}, {24, Last}],
+                   {Metric, Value} <- [{calls_per_s, Rate}, {quota_percent, 4}]]
+           end,
+    says([{agrees, ["get", weft_mesh, {"500 /s", 4}, {"2.50 k/s", 24}, "5.00", "6.00"]}],
+         "riak_throughput_quota", Rows(2500)),
+    ?assertMatch([{differs, _}], findings("riak_throughput_quota", Rows(2000))).
 
 %% As fast as on the fewest is not enough: it was faster before.
 an_orbit_must_not_fall_test() ->

@@ -226,7 +226,7 @@ riak() ->
 applications() ->
     [{#{suite => <<"store">>, workload => Workload, size_bytes => 1048576, pairs => Pairs,
         link => Link}, Variant, Metric, [Rate / 100 * Pairs]}
-     || Workload <- [<<"vnode_echo">>, <<"vnode_quorum">>],
+     || Workload <- [<<"vnode_echo">>, <<"vnode_quorum">>, <<"vnode_gossip">>],
         Link <- [<<"loopback">>, <<"1ms-800mbit">>], Pairs <- [1, 16, 64],
         Metric <- [calls_per_s, latency_p50_us], {Variant, Rate} <- rates(),
         lists:member(Variant, [stock, weft_1, weft_8])]

@@ -23,16 +23,16 @@ a_partition_keeps_what_was_put_test() ->
     ?assertEqual(5, byte_size(answer(unknown))).
 
 gossip_goes_on_until_it_is_stopped_test() ->
-    Sink = weft_partisan_ring:start_sink(),
-    ?assertEqual(0, weft_partisan_ring:received(Sink)),
-    Gossip = weft_partisan_ring:start_gossip(plain, [Sink], 10, 1),
-    ok = until(fun() -> weft_partisan_ring:received(Sink) > 3 end),
+    Sink = weft_partisan_gossip:start_sink(),
+    ?assertEqual(0, weft_partisan_gossip:received(Sink)),
+    Gossip = weft_partisan_gossip:start_gossip(plain, [Sink], 10),
+    ok = until(fun() -> weft_partisan_gossip:received(Sink) > 3 end),
     Monitor = monitor(process, Gossip),
     Gossip ! stop,
     ?assertEqual(normal, receive {'DOWN', Monitor, process, Gossip, Why} -> Why end).
 
 what_is_stopped_is_gone_test() ->
-    Processes = [weft_partisan_ring:start_sink()
+    Processes = [weft_partisan_gossip:start_sink()
                  | weft_partisan_ring:start_partitions(key_value, 2, 5)],
     ok = weft_partisan_ring:stop(Processes),
     ?assertEqual([], [Pid || Pid <- Processes, is_process_alive(Pid)]).

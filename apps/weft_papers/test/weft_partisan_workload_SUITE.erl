@@ -45,7 +45,7 @@ left(Nodes) -> lists:append([call(Nodes, Role, ?MODULE, of_rings, []) || Role <-
 of_rings() ->
     [Started || Pid <- processes(), Pid =/= self(),
                 {current_function, Started} <- [process_info(Pid, current_function)],
-                element(1, Started) =:= weft_partisan_ring].
+                lists:member(element(1, Started), [weft_partisan_ring, weft_partisan_gossip])].
 
 with_trio(Config, Test) ->
     Dir = ?config(priv_dir, Config),

@@ -18,6 +18,8 @@
 -define(REPETITIONS_MAX, 3).
 -define(MANY_LEVELS, 5).
 -define(KILL_EVERY_MS, 300).
+%% What nodes with a small part of a core need for the same.
+-define(QUOTA_MS, 4000).
 %% The costs of the five problems below that a local search found from each of many beginnings.
 -define(BEST_KNOWN, [17049, 18183, 18867, 15957, 10781]).
 
@@ -52,9 +54,10 @@ version(Version, Levels, Degree, Rounds, Variants) ->
     Count = weft_aco_tree:needed(Levels, Degree),
     Colonies = weft_aco_tree:colonies(Levels, Degree),
     Shape = weft_bench_cluster:shape(Count, weft_aco_tree:groups(Levels, Degree)),
+    CostMs = 1500 + 200 * Count + work_ms(Colonies, Rounds),
     (cell(Version, Count, Colonies, Shape))#{
-      repetitions_max := repetitions_max(Levels), variants => Variants,
-      cost_ms => 1500 + 200 * Count + work_ms(Colonies, Rounds),
+      repetitions_max := repetitions_max(Levels), variants => Variants, cost_ms => CostMs,
+      with_quota => #{repetitions_max => ?REPETITIONS_MAX, cost_ms => CostMs + ?QUOTA_MS},
       with => {version, Rounds#{degree => Degree}}}.
 
 %% What is counted is nearly the same each time, and what takes long to start is counted once.
@@ -70,8 +73,10 @@ reliable(Workload, Rounds) ->
 
 quality(Colonies, Problems, Rounds) ->
     Shape = weft_bench_cluster:shape(1 + Colonies, []),
+    CostMs = 1500 + 200 * Colonies,
     (cell(aco_quality, 1 + Colonies, Colonies, Shape))#{
-      variants => [stock], cost_ms => 1500 + 200 * Colonies + Problems * work_ms(Colonies, Rounds),
+      variants => [stock], cost_ms => CostMs + Problems * work_ms(Colonies, Rounds),
+      with_quota => #{cost_ms => CostMs + Problems * ?QUOTA_MS},
       with => {quality, Problems, Rounds}}.
 
 cell(Workload, Count, Colonies, Shape) ->

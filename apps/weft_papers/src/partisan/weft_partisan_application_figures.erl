@@ -15,7 +15,8 @@
 -define(MANY, 128).
 -define(ECHO_NOT_SHOWN, "Links are emulated, with a rate that two cores can do, and eight "
         "connections share it. Workers ask for two seconds instead of 1,000 times. Requests to "
-        "partitions are calls, which use lanes and no channels; for channels see partisan_2.").
+        "partitions are calls, which use lanes and no channels; for channels see "
+        "partisan_2_ring.").
 
 %% @private
 figures() ->

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What C. Meiklejohn et al. ("Partisan: Enabling Cloud-Scale Erlang Applications", 2018,
 %% section 4) say of a distribution in Erlang and of channels, and what is measured here of weft:
-%% Figs. 1 to 4. Workloads are those of `weft_partisan_workload'. Figs. 5 to 7 are in
-%% `weft_partisan_application_figures'.
+%% Figs. 1 to 4. Workloads are those of `weft_partisan_workload'; what runs on the ring of weft, as
+%% the paper's Figs. 2 and 3 run on Riak Core, is in `weft_partisan_vnode_workload'. Figs. 5 to 7 are
+%% in `weft_partisan_application_figures'.
 -module(weft_partisan_figures).
 -behaviour(weft_papers_figures).
 
@@ -15,6 +16,8 @@
 -define(SAME, 0.9).
 %% What is called faster.
 -define(FASTER, 1.2).
+-define(PARALLEL_CLAIM, "With more senders or more delay 8 connections are nearly 8 times as fast "
+        "as one; with few senders they are of less use.").
 %% Eight connections, and one.
 -define(PARALLEL, [{<<"weft_8">>, <<"weft_1">>}, {<<"channel_8">>, <<"channel">>}]).
 -define(NOT_SHOWN, "Links are emulated, with a rate that two cores can do: connections share it, "
@@ -32,19 +35,36 @@ figures() ->
      #{id => "partisan_2", where => "Partisan 2018, Fig. 2: requests beside background traffic",
        claim => "With channels of their own for gossip and metadata requests are faster, at best "
        "12.5 times, and ten times in the mean.",
-       cells => ?RING, findings => fun background/1, charts => fun ring_charts/1,
-       not_shown => "Riak Core, or the ring of weft: partitions are a list of processes on three "
-       "nodes, which gossip 1 MB every 20 ms. Workers ask for two seconds instead of 1,000 times, "
+       cells => ?RING, findings => background(<<"key_value">>),
+       charts => ring_charts(<<"key_value">>),
+       not_shown => "Riak Core, or the ring of weft (partisan_2_ring): partitions are a list of "
+       "processes on three nodes, which gossip 1 MB every 20 ms. Workers ask for two seconds instead of 1,000 times, "
        "which take more than half an hour for 64 of them at 20 ms, for one variant once. More is "
        "gossiped than links can carry; "
        "where gossip waits for requests, there is more of the link for them. So what was gossiped "
        "meanwhile, and arrived, is told beside the requests, where it was counted."},
+     #{id => "partisan_2_ring", where => "Partisan 2018, Fig. 2, on weft's ring: requests beside "
+       "background traffic",
+       claim => "With channels of their own for gossip and metadata requests to partitions are "
+       "faster, at best 12.5 times, and ten times in the mean.",
+       cells => on_ring("vnode gossip"), findings => background(<<"vnode_gossip">>),
+       charts => ring_charts(<<"vnode_gossip">>),
+       not_shown => "Gossip of a ring: that of weft's own is small. Three nodes gossip 1 MB every "
+       "20 ms, more than links can carry, in a channel or beside the requests. These are echoes "
+       "of 1 MB, by calls, for two seconds. What was gossiped meanwhile, and arrived, is told "
+       "beside the requests."},
      (unicast("partisan_3", "Fig. 3: parallel connections"))#{
-       claim => "With more senders or more delay 8 connections are nearly 8 times as fast as one; "
-       "with few senders they are of less use.",
+       claim => ?PARALLEL_CLAIM,
        findings => fun parallel/1, charts => fun parallel_charts/1,
-       not_shown => "A cluster of Riak Core: two nodes, of which one sends to the other. "
-       ?NOT_SHOWN},
+       not_shown => "A cluster of Riak Core, or weft's ring (partisan_3_ring): two nodes, of which "
+       "one sends to the other. " ?NOT_SHOWN},
+     #{id => "partisan_3_ring", where => "Partisan 2018, Fig. 3, on weft's ring: parallel "
+       "connections",
+       claim => ?PARALLEL_CLAIM, cells => on_ring("vnode echo"), findings => fun parallel_ring/1,
+       charts => fun parallel_ring_charts/1,
+       not_shown => "Messages without answers: workers ask partitions for echoes, for two seconds "
+       "instead of 1,000 times. Links are emulated, with a rate that two cores can do, and eight "
+       "connections share it."},
      (unicast("partisan_4", "Fig. 4: parallel connections against distributed Erlang"))#{
        claim => "Messages of 1 MB are faster over parallel connections than over distributed "
        "Erlang, the more so the more delay.",
@@ -53,6 +73,8 @@ figures() ->
 unicast(Id, Title) ->
     #{id => Id, where => "Partisan 2018, " ++ Title, cells => ?UNICAST,
       not_shown => ?NOT_SHOWN}.
+
+on_ring(Title) -> ["--suites", "store", "--only", "store: " ++ Title].
 
 %% ---- charts: over the number of actors, one for each link ----
 
@@ -68,36 +90,52 @@ parallel_charts(Results) ->
 
 %% Of eight connections the text (section 4.2) says "near linearly".
 in_terms_of_one({Variant, One}, Results) ->
-    Lines = [{weft_report_words:network(Link),
-              [{Senders, weft_report_chart:ratio(Times)}
-               || {{_, _, _, Senders, _, Of}, _, Times} <- All, Of =:= Link]}
-             || All <- [faster([Variant], One, Results)], Link <- links(<<"unicast">>, Results)],
+    All = faster([Variant], One, Results),
+    eight({Variant, One}, "senders", <<"duration_s">>,
+          [{weft_report_words:network(Link),
+            [{Senders, weft_report_chart:ratio(Times)}
+             || {{_, _, _, Senders, _, Of}, _, Times} <- All, Of =:= Link]}
+           || Link <- links(<<"unicast">>, Results)]).
+
+eight({Variant, One}, XLabel, Metric, Lines) ->
     weft_report_chart:said_level(
       "linear, the paper's text: nearly", 8, "8 connections, 8 times as fast",
       weft_report_chart:in_terms(
         weft_report_chart:lines([weft_report_words:variant(Variant), " in terms of ",
-                                 weft_report_words:variant(One)], "senders", linear,
-                                <<"duration_s">>, "times as fast", Lines),
+                                 weft_report_words:variant(One)], XLabel, linear,
+                                Metric, "times as fast", Lines),
         weft_report_words:variant(One))).
 
-ring_charts(Results) ->
-    [Chart || Link <- links(<<"key_value">>, Results),
-              Metric <- [<<"calls_per_s">>, <<"latency_p50_us">>,
-                         <<"background_megabytes_per_s">>],
-              #{series := [_ | _]} = Chart <- [over(<<"key_value">>, "workers", Metric, Link,
-                                                    Results)]]
-        ++ [Chart || #{series := [_ | _]} = Chart <- [in_terms_of_stock(Results)]].
+parallel_ring_charts(Results) ->
+    Answered = answered(Results),
+    [only(["weft_1", "weft_8"], over(<<"vnode_echo">>, "workers", <<"calls_per_s">>, Link, Results))
+     || Link <- links(<<"vnode_echo">>, Results)]
+        ++ [eight({<<"weft_8">>, <<"weft_1">>}, "workers", <<"calls_per_s">>,
+                  [{weft_report_words:network(Link),
+                    [{Workers, weft_report_chart:ratio(Times)}
+                     || {{_, _, _, Workers, _, Of}, Times} <- Answered, Of =:= Link]}
+                   || Link <- links(<<"vnode_echo">>, Results)])].
+
+ring_charts(Workload) ->
+    fun(Results) ->
+        [Chart || Link <- links(Workload, Results),
+                  Metric <- [<<"calls_per_s">>, <<"latency_p50_us">>,
+                             <<"background_megabytes_per_s">>],
+                  #{series := [_ | _]} = Chart <- [over(Workload, "workers", Metric, Link,
+                                                        Results)]]
+            ++ [Chart || #{series := [_ | _]} = Chart <- [in_terms_of_stock(Workload, Results)]]
+    end.
 
 %% The text (section 4.2) does not say of how many workers it speaks.
-in_terms_of_stock(Results) ->
+in_terms_of_stock(Workload, Results) ->
     Metric = <<"calls_per_s">>,
     Lines = [{weft_report_words:network(Link),
               [{Workers, weft_report_chart:ratio(Times)}
-               || {_, _, _, Workers, _, _} = Cell <- cells(<<"key_value">>, Link, Results),
+               || {_, _, _, Workers, _, _} = Cell <- cells(Workload, Link, Results),
                   {ok, Times} <- [weft_report_results:ratio({Cell, <<"channel">>, Metric},
                                                             {Cell, <<"stock">>, Metric},
                                                             Results)]]}
-             || Link <- links(<<"key_value">>, Results)],
+             || Link <- links(Workload, Results)],
     Chart = weft_report_chart:in_terms(
               weft_report_chart:lines("channel in terms of stock", "workers", linear, Metric,
                                       "times the requests", Lines), "stock"),
@@ -135,6 +173,18 @@ parallel(Results) ->
      || {Variant, One} <- ?PARALLEL,
         {Cell, _, Times} <- faster([Variant], One, Results)].
 
+parallel_ring(Results) ->
+    [{kind(Cell, Times), said(Cell, <<"weft_8">>, Times, <<"weft_1">>)}
+     || {Cell, Times} <- answered(Results)].
+
+%% How many times the answers of one connection eight of them bring.
+answered(Results) ->
+    Metric = <<"calls_per_s">>,
+    [{Cell, Times}
+     || Link <- links(<<"vnode_echo">>, Results), Cell <- cells(<<"vnode_echo">>, Link, Results),
+        {ok, Times} <- [weft_report_results:ratio({Cell, <<"weft_8">>, Metric},
+                                                  {Cell, <<"weft_1">>, Metric}, Results)]].
+
 against_stock(Results) ->
     [{kind(Cell, Times), said(Cell, Variant, Times, <<"stock">>)}
      || {Cell, Variant, Times} <- faster([<<"weft_8">>, <<"channel_8">>], <<"stock">>, Results)].
@@ -154,8 +204,9 @@ faster(Variants, Other, Results) ->
         {ok, Times} <- [weft_report_results:ratio({Cell, Other, Metric}, {Cell, Variant, Metric},
                                                   Results)]].
 
-background(Results) ->
-    Workload = <<"key_value">>,
+background(Workload) -> fun(Results) -> background(Workload, Results) end.
+
+background(Workload, Results) ->
     Metric = <<"calls_per_s">>,
     All = [{Cell, Times}
            || Link <- links(Workload, Results), Cell <- cells(Workload, Link, Results),

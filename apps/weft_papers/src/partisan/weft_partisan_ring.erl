@@ -6,10 +6,9 @@
 %% it got. A key-value partition waits one millisecond for its disk, then keeps the object or sends
 %% one; it serves one request at a time. A request goes to the partition of its key and to its two
 %% clockwise neighbours, which are on three nodes, and is done when two of them have answered.
-%% Gossip is a process on each node that sends an object to one of the others at a given pace.
 -module(weft_partisan_ring).
 
--export([start_partitions/3, run/4, start_sink/0, received/1, start_gossip/4, stop/1]).
+-export([start_partitions/3, run/4, stop/1]).
 -export_type([request/0]).
 
 -type kind() :: echo | key_value.
@@ -104,41 +103,7 @@ answer(Ref) ->
 flush_late_answers() ->
     receive {Ref, _} when is_reference(Ref) -> flush_late_answers() after 0 -> ok end.
 
-%% @doc On each node: takes what is gossiped to it, and counts it.
--spec start_sink() -> pid().
-start_sink() ->
-    spawn(fun() -> sink(0) end).
-
-sink(Count) ->
-    receive
-        {count, From, Ref} -> From ! {Ref, Count}, sink(Count);
-        _Object -> sink(Count + 1)
-    end.
-
-%% @doc On the node of a sink: how many objects it got.
--spec received(Sink :: pid()) -> non_neg_integer().
-received(Sink) ->
-    Ref = make_ref(),
-    Sink ! {count, self(), Ref},
-    receive {Ref, Count} -> Count after ?PATIENCE_MS -> exit(no_answer) end.
-
-%% @doc On each node: sends SizeBytes to one of the sinks every IntervalMs, until the node ends
-%% or gets `stop'.
--spec start_gossip(weft_bench_variant:mode(), Sinks :: [pid()], SizeBytes :: pos_integer(),
-                   IntervalMs :: pos_integer()) -> pid().
-start_gossip(Mode, Sinks, SizeBytes, IntervalMs) ->
-    Object = weft_bench_flood:payload({binary, SizeBytes}),
-    spawn(fun() -> gossip(Mode, Sinks, Object, IntervalMs) end).
-
-gossip(Mode, [Sink | Sinks], Object, IntervalMs) ->
-    receive
-        stop -> ok
-    after IntervalMs ->
-        weft_bench_flood:send(Mode, Sink, Object),
-        gossip(Mode, Sinks ++ [Sink], Object, IntervalMs)
-    end.
-
-%% @doc On the node of partitions and sinks: ends them, with what they keep.
+%% @doc On the node of such processes: ends them, with what they keep.
 -spec stop([pid()]) -> ok.
 stop(Processes) ->
     Monitors = [{Pid, monitor(process, Pid)} || Pid <- Processes],

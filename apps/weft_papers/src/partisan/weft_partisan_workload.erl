@@ -7,8 +7,8 @@
 %% echo       workers that send an object to a random partition of a ring on three nodes and wait
 %%            for it to come back. For a time, instead of 1,000 requests.
 %% key_value  put and get with two answers of three replicas, each with a disk of 1 ms, keys from a
-%%            normal distribution over 10,000, objects of 1 MB; while all nodes gossip an object of
-%%            1 MB to each other every 20 ms. In channels gossip has a channel of its own.
+%%            normal distribution over 10,000, objects of 1 MB; while all nodes gossip
+%%            (`weft_partisan_gossip').
 -module(weft_partisan_workload).
 -behaviour(weft_bench_workload).
 
@@ -18,8 +18,6 @@
 -define(MESSAGES_MAX, 1000).
 -define(CALL_MS, 90000).
 -define(PARTITIONS_PER_NODE, 8).
--define(GOSSIP_BYTES, 1048576).
--define(GOSSIP_MS, 20).
 -define(DIRECT, [stock, weft_1, weft_8, channel, channel_8]).
 
 %% @private
@@ -89,25 +87,22 @@ run(#{workload := Kind, size_bytes := SizeBytes, pairs := Workers,
     Partitions = partitions(Kind, SizeBytes, Nodes),
     Request = #{kind => Kind, mode => weft_bench_workload:mode(Nodes, message),
                 partitions => in_turn(Partitions), size_bytes => SizeBytes},
-    Sinks = [{Role, call(Nodes, Role, weft_partisan_ring, start_sink, [])}
-             || Kind =:= key_value, Role <- [a, b, c]],
-    Gossips = [start_gossip(Role, Sinks, Nodes) || {Role, _} <- Sinks],
+    Gossips = [weft_partisan_gossip:begun(Nodes) || Kind =:= key_value],
     _ = requests(Nodes, Request, Workers, DurationMs div 5, 1),
     CpuUs = weft_bench_nodes:cpu_us(Nodes),
-    Before = received(Sinks, Nodes),
+    Before = received_bytes(Gossips, Nodes),
     {ElapsedUs, #{calls := Calls} = Latencies} = requests(Nodes, Request, Workers, DurationMs, 2),
-    Bytes = (received(Sinks, Nodes) - Before) * ?GOSSIP_BYTES,
+    Bytes = [After - Of || {Of, After} <- lists:zip(Before, received_bytes(Gossips, Nodes))],
     Cpu = weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls),
-    lists:foreach(fun({Role, Gossip}) -> call(Nodes, Role, erlang, send, [Gossip, stop]) end,
-                  Gossips),
+    _ = [ok = weft_partisan_gossip:ended(Gossip, Nodes) || Gossip <- Gossips],
     %% The next cell has the same nodes, and not what is kept here.
     lists:foreach(fun({Role, Pids}) -> ok = call(Nodes, Role, weft_partisan_ring, stop, [Pids]) end,
-                  Partitions ++ [{Role, [Sink]} || {Role, Sink} <- Sinks]),
+                  Partitions),
     {ok, [{calls_per_s, Calls * 1.0e6 / ElapsedUs} | maps:to_list(Latencies)]
-         ++ [{background_megabytes_per_s, Bytes / ElapsedUs} || Sinks =/= []] ++ Cpu}.
+         ++ [{background_megabytes_per_s, Arrived / ElapsedUs} || Arrived <- Bytes] ++ Cpu}.
 
-received(Sinks, Nodes) ->
-    lists:sum([call(Nodes, Role, weft_partisan_ring, received, [Sink]) || {Role, Sink} <- Sinks]).
+received_bytes(Gossips, Nodes) ->
+    [weft_partisan_gossip:received_bytes(Gossip, Nodes) || Gossip <- Gossips].
 
 call(Nodes, Role, Module, Function, Arguments) ->
     weft_bench_nodes:call(Nodes, Role, Module, Function, {Arguments, ?CALL_MS}).
@@ -119,12 +114,6 @@ partitions(Kind, SizeBytes, Nodes) ->
 %% Neighbours in the ring are on different nodes.
 in_turn([{a, OnA}, {b, OnB}, {c, OnC}]) ->
     lists:append([[A, B, C] || {A, B, C} <- lists:zip3(OnA, OnB, OnC)]).
-
-start_gossip(Role, Sinks, Nodes) ->
-    Mode = weft_bench_workload:mode(Nodes, stream),
-    {Role, call(Nodes, Role, weft_partisan_ring, start_gossip,
-                [Mode, [Sink || {Other, Sink} <- Sinks, Other =/= Role], ?GOSSIP_BYTES,
-                 ?GOSSIP_MS])}.
 
 requests(Nodes, Request, Workers, DurationMs, Seed) ->
     weft_bench_nodes:call(Nodes, a, weft_partisan_ring, run,

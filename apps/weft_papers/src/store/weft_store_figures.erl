@@ -16,6 +16,8 @@
 -define(LONGER, 10).
 %% Processor time of an operation that differs by at most so much is the same.
 -define(SAME, 0.1).
+%% N times the nodes do at least so much of N times the operations.
+-define(LINEAR, 0.7).
 %% Messages that wait for one process.
 -define(WAITING_MAX, 1000).
 %% Of the operations, of which there have to be enough.
@@ -42,7 +44,7 @@ one_supervisor_figures() ->
        "count from when requests are due. Where that is about all that is done with the "
        "supervisor, requests wait for longer and longer, and how many times as long depends on "
        "how long is measured. Memory, disk and network: only processor time is measured, values "
-       "are in memory, and bytes are not counted. The store with quotas."}].
+       "are in memory, and bytes are not counted."}].
 
 growth_figures() ->
     [#{id => "riak_throughput", where => "Riak talk 2013: throughput of get, insert and update",
@@ -52,12 +54,25 @@ growth_figures() ->
        cells => cells("riak (get|insert|update) [0-9]"),
        findings => fun(Results) -> growth(?OPERATIONS, Results) ++ waits(?OPERATIONS, Results) end,
        charts => fun(Results) -> growth_charts(?OPERATIONS, Results) end,
-       not_shown => "Growth: all nodes share two cores, without quotas, so that more of them can "
-       "not do more. The processor time of the store for each operation is what more nodes cost; "
+       not_shown => "Growth: all nodes share two cores, so that more of them can not do more (with "
+       "quotas they can: riak_throughput_quota). The processor time of the store for each operation is what more nodes cost; "
        "it has what nodes do when they have nothing to do. While one distribution is measured "
        "nodes of the other one are there, idle. How many messages wait is "
        "looked at ten times a second on each node of the store, for processes with a name, which "
        "partitions have."},
+     #{id => "riak_throughput_quota",
+       where => "Riak talk 2013, with quotas: throughput of get, insert and update",
+       claim => "Throughput grows linearly with the nodes up to about 60 of them.",
+       cells => cells("riak (get|insert|update) [0-9]")
+       ++ ["--quota", "4", "--variants", "weft_mesh,stock_mesh"],
+       minutes => 30,
+       findings => fun(Results) ->
+                       weft_papers_verdict:quotas(Results, fun() -> rising(Results) end)
+                   end,
+       charts => fun(Results) -> rates_charts(?OPERATIONS, Results) end,
+       not_shown => "60 nodes: 24, and 8 of clients, each with 4 % of a core. Values are in "
+       "memory. Linearly: so many times the nodes do at least 0.7 times as many times the "
+       "operations."},
      #{id => "riak_cost", where => "Riak talk 2013: scalability, what an operation costs",
        claim => "Throughput grows with the nodes up to about 60 of them, so an operation takes no "
        "more with more nodes. Of weft, for programs that use the client of the store: with the "
@@ -227,13 +242,31 @@ asked(Cells, Results) ->
     [[" of ", rates(Cells, <<"asked_per_s">>, Results), " asked for"]
      || {_, First} <- [hd(Cells)], median(First, <<"asked_per_s">>, Results) > 0].
 
+%% What nodes that have a core each would do.
+rising(Results) ->
+    [{weft_papers_verdict:at_least(?LINEAR * Most / Fewest, Ratio),
+      [weft_report_words:workload(Operation), ", ", weft_report_words:variant(Variant), ": ",
+       lists:join(", ", [[value(median(Cell, Variant, Metric, Results), "1/s"), " with ", on(Nodes)]
+                         || {Nodes, Cell} <- Cells]),
+       ", ", times({ok, Ratio}), " as much with ", weft_report_words:ratio(Most / Fewest),
+       " times the nodes"]}
+     || Metric <- [<<"calls_per_s">>], Operation <- ?OPERATIONS, Variant <- [?VARIANT, ?STOCK],
+        [{Fewest, First}, _ | _] = Cells <- [of_operation(Operation, Results)],
+        {Most, Last} <- last(Cells),
+        {ok, Ratio} <- [weft_report_results:ratio({Last, Variant, Metric},
+                                                  {First, Variant, Metric}, Results)]].
+
 growth_charts(Operations, Results) ->
-    [weft_report_chart:lines(weft_report_words:metric(Metric), "nodes", linear, Metric,
-                             weft_report_words:metric(Metric),
-                             [{weft_report_words:workload(Operation),
-                               measured(of_operation(Operation, Results), Metric, Results)}
-                              || Operation <- Operations])
-     || Metric <- [<<"store_cpu_us">>, <<"calls_per_s">>]].
+    [over_nodes(Operations, <<"store_cpu_us">>, Results) | rates_charts(Operations, Results)].
+
+rates_charts(Operations, Results) -> [over_nodes(Operations, <<"calls_per_s">>, Results)].
+
+over_nodes(Operations, Metric, Results) ->
+    weft_report_chart:lines(weft_report_words:metric(Metric), "nodes", linear, Metric,
+                            weft_report_words:metric(Metric),
+                            [{weft_report_words:workload(Operation),
+                              measured(of_operation(Operation, Results), Metric, Results)}
+                             || Operation <- Operations]).
 
 %% ---- losses ----
 

@@ -65,7 +65,12 @@ rates(Sizes, Clients, DurationMs) ->
     [cell(Workload, Size, 1, Clients, Size, 2 * DurationMs)
      || Size <- Sizes, Workload <- [riak_spawned_rate, riak_supervised_rate]].
 
-growths(Sizes, DurationMs) -> growths([riak_get, riak_insert, riak_update], Sizes, DurationMs).
+%% Nodes with a small part of a core do few operations.
+growths(Sizes, DurationMs) ->
+    [Cell#{with_quota => #{cost_ms => CostMs + 4 * DurationMs,
+                           with => With#{duration_ms := 3 * DurationMs}}}
+     || #{with := With, cost_ms := CostMs} = Cell
+            <- growths([riak_get, riak_insert, riak_update], Sizes, DurationMs)].
 
 %% Each node has the same load, however many there are.
 even(Sizes, DurationMs) ->

@@ -23,8 +23,8 @@
 %%               city | city_districts | city_weather | phold |
 %%               riak_spawned | riak_supervised | riak_get | riak_insert | riak_update
 %%               (all also _rate) | riak_elasticity | riak_availability |
-%%               vnode_echo | vnode_quorum | ads | crdt_counter | crdt_set | form | idle | hour |
-%%               connection
+%%               vnode_echo | vnode_quorum | vnode_gossip | ads | crdt_counter | crdt_set | form |
+%%               idle | hour | connection
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
 %%               weft_tls_1, weft_tls_4, weft_gateway, stock_relay, channel, channel_8, stock_mesh,
 %%               weft_mesh, weft_swim, weft_groups, weft_peers
