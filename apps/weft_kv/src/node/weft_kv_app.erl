@@ -112,7 +112,7 @@ buckets() ->
     end.
 
 %% @doc The counter of running requests, and their limit.
--spec running() -> {counters:counters_ref(), pos_integer()}.
+-spec running() -> weft_kv_admission:running().
 running() ->
     #{running := Running, requests_max := Max} = persistent_term:get(?MODULE),
     {Running, Max}.

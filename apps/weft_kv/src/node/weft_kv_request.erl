@@ -1,13 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs `weft_kv_coordinator_core' for one request, in a process of its own, so that replicas
-%% are repaired also after the caller has its answer; and once more after some errors. How many
-%% there may be at a time on a node is counted; more are refused. No process is shared by requests
-%% (but in an experiment, see `weft_kv_request_sup').
+%% are repaired also after the caller has its answer; and once more after some errors. There may be
+%% so many at a time on a node (`weft_kv_admission'); more are refused. No process is shared by
+%% requests (but in an experiment, see `weft_kv_request_sup').
 -module(weft_kv_request).
 
 -export([run/4]).
 
--define(MARGIN_MS, 1000).
 %% The least and the longest time between two tries.
 -define(PAUSE_MS, 20).
 -define(PAUSE_MAX_MS, 500).
@@ -19,8 +18,7 @@
 -record(run, {key :: weft_kv_table:key(),
               kind :: weft_kv_table:kind(),
               timeout_ms :: pos_integer(),
-              %% The caller.
-              to :: reference(),
+              to :: weft_kv_admission:caller(),
               %% Replicas whose answer comes here without a process in between.
               sent = #{} :: #{weft_kv_coordinator_core:place() => weft_vnode:sent()},
               look_ms = ?LOOK_MS :: pos_integer()}).
@@ -32,7 +30,7 @@
 %% again is what could take effect twice (`weft_kv_coordinator_core:again/1'), and a refusal of this
 %% node itself.
 -spec run(weft_kv_table:key(), weft_kv_coordinator_core:request(), weft_kv_bucket:options(),
-          {counters:counters_ref(), pos_integer()}) ->
+          weft_kv_admission:running()) ->
           {ok, weft_kv_object:object()} | {error, term()}.
 run(Key, Request, #{retries := Retries, timeout_ms := TimeoutMs} = Options, Running) ->
     DeadlineMs = erlang:monotonic_time(millisecond) + TimeoutMs,
@@ -57,56 +55,29 @@ tried({{error, Reason}, {Why, Again}}, Retries, PauseMs, DeadlineMs, Once)
 tried({Answer, _}, _Retries, _PauseMs, _DeadlineMs, _Once) ->
     Answer.
 
-once({Partition, _, _} = Key, Request, #{n := N, timeout_ms := TimeoutMs} = Options,
-     {Running, Max}) ->
+once({Partition, _, _} = Key, Request, #{n := N} = Options, Running) ->
     case weft_ring_lookup:replicas(weft_ring, Partition, N) of
         {error, Reason} -> {{error, Reason}, refused};
         {ok, Places} ->
-            case counters:get(Running, 1) >= Max of
+            case weft_kv_admission:is_full(Running) of
                 true -> {{error, overload}, refused};
-                false -> started(Key, Request, Places, Options, {Running, Max}, TimeoutMs)
+                false -> started(Key, Request, Places, Options, Running)
             end
     end.
 
-started(Key, Request, Places, Options, {Running, Max}, TimeoutMs) ->
-    Alias = alias([reply]),
-    {Pid, Monitor} =
-        begun(weft_kv_app:coordinators(),
-              fun() ->
-                  %% Callers of the same moment have not seen each other. It counts itself, so
-                  %% nothing stays counted of a caller that is killed.
-                  ok = counters:add(Running, 1, 1),
-                  try
-                      case counters:get(Running, 1) > Max of
-                          true -> Alias ! {Alias, {{error, overload}, refused}};
-                          false ->
-                              weft_redact:run(fun() ->
-                                  coordinate(Key, Request, Places, Options, Alias)
-                              end)
-                      end
-                  after counters:sub(Running, 1, 1)
-                  end
-              end),
-    receive
-        {Alias, Answer} ->
-            true = demonitor(Monitor, [flush]),
-            Answer;
-        {'DOWN', Monitor, process, Pid, Reason} ->
-            _ = unalias(Alias),
-            ok = uncounted(Reason, Running),
-            {{error, {unknown, Reason}}, none}
-    after TimeoutMs + ?MARGIN_MS ->
-        _ = unalias(Alias),
-        true = demonitor(Monitor, [flush]),
-        receive {Alias, Answer} -> Answer after 0 -> {{error, timeout}, none} end
+started(Key, Request, Places, #{timeout_ms := TimeoutMs} = Options, Running) ->
+    Coordinate = fun(To) -> coordinate(Key, Request, Places, Options, To) end,
+    case weft_kv_admission:run(Coordinate, fun begun/1, TimeoutMs, Running) of
+        {answer, Answer} -> Answer;
+        overload -> {{error, overload}, refused};
+        timeout -> {{error, timeout}, none};
+        {ended, Reason} -> {{error, {unknown, Reason}}, none}
     end.
+
+begun(Fun) -> begun(weft_kv_app:coordinators(), Fun).
 
 begun(spawned, Fun) -> spawn_monitor(Fun);
 begun(one_supervisor, Fun) -> weft_kv_request_sup:start(Fun).
-
-%% Who is killed, for too large a heap, for example, has not said that it ends.
-uncounted(killed, Running) -> counters:sub(Running, 1, 1);
-uncounted(_, _Running) -> ok.
 
 coordinate(Key, Request, Places, #{timeout_ms := TimeoutMs} = Options, To) ->
     {State, Effects} = weft_kv_coordinator_core:init(Request, Places, Options),
@@ -129,8 +100,8 @@ effects([{repair, Place, Object} | Effects], State, Run) ->
 effects([{after_ms, Ms, Timer} | Effects], State, Run) ->
     _ = erlang:send_after(Ms, self(), {timer, Timer}),
     effects(Effects, State, Run);
-effects([{answer, Answer} | Effects], State, #run{to = Alias} = Run) ->
-    Alias ! {Alias, {Answer, weft_kv_coordinator_core:again(State)}},
+effects([{answer, Answer} | Effects], State, #run{to = To} = Run) ->
+    ok = weft_kv_admission:answer(To, {Answer, weft_kv_coordinator_core:again(State)}),
     effects(Effects, State, Run);
 effects([done | _], _State, _Run) ->
     ok.

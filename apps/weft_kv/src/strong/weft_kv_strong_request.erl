@@ -5,18 +5,16 @@
 
 -export([run/5, members/4, ask/6, call/3]).
 
--define(MARGIN_MS, 1000).
-
-%% @doc The result, within the time of the bucket. At most `Max' requests run on a node.
+%% @doc The result, within the time of the bucket.
 -spec run(atom(), binary(), weft_kv_strong_proposer_core:request(), weft_kv_strong_bucket:options(),
-          {counters:counters_ref(), Max :: pos_integer()}) ->
+          weft_kv_admission:running()) ->
           weft_kv_strong_proposer_core:result() | {error, overload | {unknown, term()}}.
-run(Bucket, Key, Request, Options, {Running, Max}) ->
-    case counters:get(Running, 1) >= Max of
+run(Bucket, Key, Request, Options, Running) ->
+    case weft_kv_admission:is_full(Running) of
         true -> {error, overload};
         false ->
             Partition = weft_kv_strong_bucket:partition(Key, Options),
-            started({Bucket, Partition, Key}, Request, Options, {Running, Max})
+            started({Bucket, Partition, Key}, Request, Options, Running)
     end.
 
 %% @doc A request for the members of a partition.
@@ -27,50 +25,23 @@ members(Bucket, Partition, Request, Options) ->
     started({Bucket, Partition, weft_kv_strong_members:key()}, Request, Options,
             {counters:new(1, []), 1}).
 
-started(Place, Request, #{timeout_ms := TimeoutMs} = Options, {Running, Max}) ->
-    Alias = alias([reply]),
-    {Pid, Monitor} =
-        spawn_monitor(fun() ->
-                          %% Callers of the same moment have not seen each other. It counts
-                          %% itself, so nothing stays counted of a caller that is killed.
-                          ok = counters:add(Running, 1, 1),
-                          try
-                              case counters:get(Running, 1) > Max of
-                                  true -> Alias ! {Alias, {error, overload}};
-                                  false ->
-                                      weft_redact:run(fun() ->
-                                          proposed(Place, Request, Options, Alias)
-                                      end)
-                              end
-                          after counters:sub(Running, 1, 1)
-                          end
-                      end),
-    receive
-        {Alias, Answer} ->
-            true = demonitor(Monitor, [flush]),
-            Answer;
-        {'DOWN', Monitor, process, Pid, Reason} ->
-            _ = unalias(Alias),
-            ok = uncounted(Reason, Running),
-            {error, {unknown, Reason}}
-    after TimeoutMs + ?MARGIN_MS ->
-        _ = unalias(Alias),
-        true = demonitor(Monitor, [flush]),
-        receive {Alias, Answer} -> Answer after 0 -> {error, {unknown, timeout}} end
+started(Place, Request, #{timeout_ms := TimeoutMs} = Options, Running) ->
+    Propose = fun(To) -> proposed(Place, Request, Options, To) end,
+    case weft_kv_admission:run(Propose, fun erlang:spawn_monitor/1, TimeoutMs, Running) of
+        {answer, Answer} -> Answer;
+        overload -> {error, overload};
+        timeout -> {error, {unknown, timeout}};
+        {ended, Reason} -> {error, {unknown, Reason}}
     end.
 
-%% Who is killed, for too large a heap, for example, has not said that it ends.
-uncounted(killed, Running) -> counters:sub(Running, 1, 1);
-uncounted(_, _Running) -> ok.
-
-proposed({Bucket, Partition, Key} = Place, Request, #{timeout_ms := TimeoutMs} = Options, Alias) ->
+proposed({Bucket, Partition, Key} = Place, Request, #{timeout_ms := TimeoutMs} = Options, To) ->
     {State, Effects} = weft_kv_strong_proposer_core:init(
                          Request, #{key => Key, id => crypto:strong_rand_bytes(16),
                                     replicas => weft_kv_strong_bucket:replicas(Partition, Options),
                                     members => weft_kv_strong_known:members(Bucket, Partition),
                                     counter => max(1, erlang:system_time(microsecond)),
                                     timeout_ms => TimeoutMs}),
-    effects(Effects, State, {Place, Options, Alias}).
+    effects(Effects, State, {Place, Options, To}).
 
 effects([], State0, Context) ->
     receive
@@ -93,9 +64,8 @@ effects([{learned, Members} | Effects], State, {{Bucket, Partition, _}, _, _} = 
 effects([{after_ms, Ms, Timer} | Effects], State, Context) ->
     _ = erlang:send_after(Ms, self(), {timer, Timer}),
     effects(Effects, State, Context);
-effects([{answer, Result} | _], _State, {_, _, Alias}) ->
-    Alias ! {Alias, Result},
-    ok.
+effects([{answer, Result} | _], _State, {_, _, To}) ->
+    weft_kv_admission:answer(To, Result).
 
 %% @doc Asks the replica of a partition on a node, on behalf of these members.
 -spec ask(node(), atom(), non_neg_integer(), weft_kv_strong_bucket:options(),
