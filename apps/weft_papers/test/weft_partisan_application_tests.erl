@@ -76,6 +76,16 @@ an_order_of_magnitude_is_ten_times_test() ->
     ?assertMatch([{differs, _}], findings("partisan_5", Rows(99))),
     ?assertEqual([], findings("partisan_6", Rows(99))).
 
+what_the_server_takes_is_told_where_it_was_counted_test() ->
+    Cell = #{suite => <<"store">>, workload => <<"ads">>, size_bytes => 0, pairs => 64},
+    Rows = [{Cell, weft_groups, Metric, [Value]}
+            || {Metric, Value} <- [{received_bytes, 2000}, {duration_s, 7}, {shown_too_often, 3}]],
+    says([{open, [64, {"shown", 3}]}], "partisan_7", Rows),
+    [{open, Without}] = findings("partisan_7", Rows),
+    ?assertEqual(nomatch, string:find(Without, "first node")),
+    says([{open, [64, {"50.0 %", "first node"}]}], "partisan_7",
+         [{Cell, weft_groups, server_received_bytes, [1000]} | Rows]).
+
 changes_are_judged_from_many_clients_on_test() ->
     Rows = fun(Workload, Count, Delta) ->
                Cell = #{suite => <<"store">>, workload => Workload, size_bytes => 0,

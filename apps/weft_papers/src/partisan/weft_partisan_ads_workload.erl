@@ -22,7 +22,9 @@ cells(quick) ->
     sizes([8, 128], [10, 1000]) ++ [ads(4, 5)];
 cells(full) ->
     sizes([8, 32, 128, 1024], [10, 100, 1000, 10000])
-        ++ [ads(Count, 30) || Count <- [8, 16, 32]].
+        ++ [ads(Count, 30) || Count <- [8, 16, 32]]
+        ++ [(ads(Count, 30))#{variants := [weft_groups, weft_peers], repetitions_max := 1,
+                              cost_ms := 15000 + 600 * Count} || Count <- [64, 128]].
 
 ads(Count, Impressions) ->
     Groups = [[1, Number] || Number <- lists:seq(2, Count)],
@@ -46,13 +48,14 @@ run(#{workload := ads, pairs := Count, with := #{impressions := Impressions}}, N
     _ = [ok = call(Nodes, Role, weft_partisan_ads, begin_node, [Number])
          || {n, Number} = Role <- Roles],
     Max = Count * Impressions,
-    Before = bytes(Nodes),
+    Before = bytes(Roles, Nodes),
     StartMs = erlang:monotonic_time(millisecond),
     ok = call(Nodes, hd(Roles), weft_partisan_ads, serve, [Max]),
     Shown = over(Nodes, Roles, Max, StartMs + ?OVER_MS + Impressions * 400),
     ElapsedMs = erlang:monotonic_time(millisecond) - StartMs,
-    {ok, [{received_bytes, bytes(Nodes) - Before}, {duration_s, ElapsedMs / 1000},
-          {shown_too_often, Shown - Max}]};
+    [Server | _] = Received = [After - Of || {Of, After} <- lists:zip(Before, bytes(Roles, Nodes))],
+    {ok, [{received_bytes, lists:sum(Received)}, {server_received_bytes, Server},
+          {duration_s, ElapsedMs / 1000}, {shown_too_often, Shown - Max}]};
 run(#{workload := Workload, pairs := Count}, Nodes) ->
     {State, Delta} = call(Nodes, a, weft_partisan_ads, sizes, [Workload, Count]),
     {ok, [{state_bytes, State}, {delta_bytes, Delta}]}.
@@ -68,9 +71,8 @@ over(Nodes, Roles, Max, DeadlineMs) ->
     end.
 
 %% Links of peer to peer come and go while it runs.
-bytes(Nodes) ->
-    lists:sum([call(Nodes, Role, weft_bench_cluster, received_bytes, [])
-               || Role <- weft_bench_nodes:roles(Nodes)]).
+bytes(Roles, Nodes) ->
+    [call(Nodes, Role, weft_bench_cluster, received_bytes, []) || Role <- Roles].
 
 call(Nodes, Role, Module, Function, Arguments) ->
     weft_bench_nodes:call(Nodes, Role, Module, Function, {Arguments, ?CALL_MS}).

@@ -168,6 +168,7 @@ store_metrics() ->
      {lost_keys, "", less, "of these, those that were not there"},
      {state_bytes, "bytes", less, "a state of data that merges"},
      {delta_bytes, "bytes", less, "one change of it"},
+     {server_received_bytes, "bytes", less, "of what all received, what the first node did"},
      {shown_too_often, "", less, "how often something was shown after that was enough"}].
 
 rest_metrics() ->

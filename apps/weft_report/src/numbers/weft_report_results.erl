@@ -228,7 +228,7 @@ headline_metrics(<<"im_", _/binary>>) ->
     [<<"delivered_per_min">>, <<"lost_messages">>, <<"latency_p50_us">>, <<"latency_p99_us">>,
      <<"connections_max">>];
 headline_metrics(<<"ads">>) ->
-    [<<"received_bytes">>, <<"duration_s">>, <<"shown_too_often">>];
+    [<<"received_bytes">>, <<"server_received_bytes">>, <<"duration_s">>, <<"shown_too_often">>];
 headline_metrics(<<"crdt_", _/binary>>) ->
     [<<"state_bytes">>, <<"delta_bytes">>];
 headline_metrics(<<"riak_elasticity">>) ->
