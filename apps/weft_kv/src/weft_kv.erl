@@ -4,7 +4,8 @@
 -module(weft_kv).
 
 -export([get/2, get/3, read/3, siblings/3, values/3, put/3, put/4, delete/2, delete/3, cas/4, cas/5,
-         update/3, update/4, list/1, keys/3, fold/3, info/1, export/2, import/2, backup/2]).
+         update/3, update/4, list/1, keys/3, fold/3, info/1, is_complete/0, export/2, import/2,
+         backup/2]).
 -export_type([bucket/0, key/0, context/0, options/0, sibling/0, error/0, input_error/0]).
 
 -type bucket() :: atom().
@@ -242,6 +243,16 @@ export(File, Options) ->
           {ok, weft_kv_archive_file:report()} | {error, term()}.
 import(File, Options) ->
     weft_kv_archive_file:import(File, Options, fun weft_kv_archive_file:here/3).
+
+%% @doc Do answers of this node count for all keys that it owns? Not while it may have forgotten some
+%% of what it had (guide, "A node that has forgotten"); no other node should be stopped then. Nor
+%% while the application is not running.
+-spec is_complete() -> boolean().
+is_complete() ->
+    case weft_kv_entropy:info() of
+        #{incomplete := Count} -> Count =:= 0;
+        {error, not_running} -> false
+    end.
 
 %% @doc All buckets in a new file of a directory, which is then read again. With `keep' only so many
 %% stay there: this one, and the latest of those that are earlier. Others that have a later time, as

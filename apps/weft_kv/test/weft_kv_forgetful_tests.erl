@@ -222,6 +222,9 @@ in_directory(Fun) ->
 
 %% --- a node -----------------------------------------------------------------------------------
 
+a_node_that_does_not_run_is_not_complete_test() ->
+    ?assertNot(weft_kv:is_complete()).
+
 %% All replicas are on it, so its reads are answered meanwhile. A process that has ended has
 %% forgotten what it had, and another one has it.
 a_partition_that_was_killed_gets_it_back_and_counts_test_() ->
@@ -238,6 +241,7 @@ a_partition_that_was_killed_gets_it_back_and_counts_test_() ->
             Says = fun() -> [asked(Partition, Place) || Place <- Places] end,
             weft_test_nodes:until(fun() -> Says() =:= [{ok, 1}, {ok, 1}, {ok, 1}] end),
             weft_test_nodes:until(fun() -> incomplete() =:= 0 end),
+            ?assert(weft_kv:is_complete()),
             {ok, Name} = weft_vnode_names:name(weft_kv_vnode, Partition),
             ok = sys:suspend(weft_kv_entropy),
             true = exit(whereis(Name), kill),
@@ -248,7 +252,7 @@ a_partition_that_was_killed_gets_it_back_and_counts_test_() ->
             ?assertEqual({ok, [Key]}, weft_kv:list(first)),
             ?assertMatch({ok, [Key], _}, weft_kv:keys(first, start, 1)),
             ok = sys:resume(weft_kv_entropy),
-            ?assertEqual(1, incomplete()),
+            ?assertEqual({1, false}, {incomplete(), weft_kv:is_complete()}),
             weft_test_nodes:until(fun() -> incomplete() =:= 0 end),
             weft_test_nodes:until(fun() -> Says() =:= [{ok, 1}, {ok, 1}, {ok, 1}] end)
         after weft_kv_one_node:stopped(Dir)
