@@ -6,18 +6,20 @@
 %% are not asked for. A script is the input of a shell; files go by SFTP.
 %%
 %% sshd starts the shell of the user in a process group of its own. That shell becomes one that says
-%% the group, and has another one run the script: so a script that takes too long can be ended.
+%% the group, and has another one run the script: so a script that takes too long can be ended. What
+%% the profile of the user has said before is not what the script says.
 -module(weft_deploy_ssh).
 -behaviour(weft_deploy_host).
 
 -export([open/2, close/1, run/3, put/3]).
 
 -define(CONNECT_MS, 15000).
+-define(SHELL_MS, 60000).
 -define(CHUNK_MS, 60000).
 -define(OUTPUT_MAX, 16000000).
 %% One that ends by a signal ends OTP's connection, too.
--define(SHELL, "exec sh -c 'trap \"exit 143\" TERM; echo weft_group $$; sh -s; exit $?'").
--define(GROUP, "^weft_group ([0-9]+)\n").
+-define(SHELL, "exec sh -c 'trap \"exit 143\" TERM; echo; echo weft_group $$; sh -s; exit $?'").
+-define(GROUP, "\nweft_group ([0-9]+)\n").
 
 %% @doc Connects, and checks the key of the host.
 -spec open(string(), #{keys := string(), user := string(), port := inet:port_number(), _ => _}) ->
@@ -68,17 +70,17 @@ run(Connection, Script, TimeoutMs) ->
                 end
             end).
 
-%% The profile of the user may have said something before it. An account without a shell says why.
+%% An account without a shell says why.
 begun(Connection, Channel) ->
     case executed(Connection, Channel, ?SHELL) of
         ok ->
-            IsSaid = fun(Output) -> group(Output) =/= nomatch end,
-            case collect(Connection, Channel, IsSaid, deadline(?CONNECT_MS), none, <<>>) of
+            IsSaid = fun(Output) -> group(Output) =/= none end,
+            case collect(Connection, Channel, IsSaid, deadline(?SHELL_MS), none, <<>>) of
                 {enough, Output} ->
-                    {match, [Group]} = group(Output),
-                    {ok, Group, without_group(Output)};
+                    {Group, Behind} = group(Output),
+                    {ok, Group, Behind};
                 {late, _} ->
-                    {error, "ssh: no answer in time"};
+                    {error, "ssh: the shell of the host did not begin in time"};
                 Ended ->
                     Ended
             end;
@@ -86,9 +88,14 @@ begun(Connection, Channel) ->
             Error
     end.
 
-group(Output) -> re:run(Output, ?GROUP, [multiline, {capture, [1], list}]).
-
-without_group(Output) -> re:replace(Output, ?GROUP, "", [multiline, {return, binary}]).
+%% With what is behind it.
+group(Output) ->
+    case re:run(Output, ?GROUP) of
+        {match, [{At, Bytes}, Group]} ->
+            <<_:(At + Bytes)/binary, Behind/binary>> = Output,
+            {binary_to_list(binary:part(Output, Group)), Behind};
+        nomatch -> none
+    end.
 
 ok_or_ended({late, _}, Group, Connection, Channel) -> ended(Group, Connection, Channel);
 ok_or_ended(Result, _Group, _Connection, _Channel) -> Result.

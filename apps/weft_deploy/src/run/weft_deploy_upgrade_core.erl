@@ -7,8 +7,9 @@
 %%
 %% A node that is not healthy in time is stopped, becomes what it was (`undo') and starts (`return':
 %% until it is healthy as it was to be then). Then the nodes that were upgraded to the same id
-%% before it follow, in reverse, and the id counts as bad. A node that can not be drained stays as
-%% it is, and ends the upgrade; so does a host that fails.
+%% before it follow, in reverse, and the id counts as bad. If a node can not become what it was, the
+%% rollback ends: one more would be down. A node that can not be drained stays as it is, and ends
+%% the upgrade; so does a host that fails.
 %%
 %% A rollback that was asked for is the same with `undo' and `return' in their places.
 %%
@@ -86,9 +87,9 @@ result({error, Why}, #state{mode = define, now = {{Node, Id} = Item, [start], fo
 %% A node on the way back that can not be drained is stopped all the same: the new version is bad.
 result({error, _Why}, #state{now = {Item, [drain | Steps], back}} = State) ->
     State#state{now = {Item, Steps, back}};
-result({error, Why}, #state{now = {{Node, _}, _, back}} = State) ->
-    State#state{now = none, failed = {Node, "it is down, it could not become what it was: "
-                                            ++ Why}};
+result({error, Why}, #state{now = {{Node, _}, _, back}, back = Back, waiting = Waiting} = State) ->
+    State#state{now = none, back = [], waiting = Back ++ Waiting,
+                failed = {Node, "it is down, it could not become what it was: " ++ Why}};
 result({error, Why}, #state{now = {{Node, _} = Item, [drain | _], forward},
                             waiting = Waiting} = State) ->
     State#state{now = none, waiting = [Item | Waiting], failed = {Node, Why}};
