@@ -208,6 +208,27 @@ a_full_disk_is_said_once_and_when_it_is_over_test() ->
                     end)
       end).
 
+small_changes_that_have_room_are_no_end_of_it_test() ->
+    in_directory(
+      fun(Dir) ->
+          Keep = fun(Actors) ->
+                     Counts = maps:from_list([{{a, N}, 1} || N <- lists:seq(1, Actors)]),
+                     weft_crdt_log:keep(weft_crdt, [{kept, {x, gcounter, Counts}}])
+                 end,
+          with(Dir, fun() ->
+                        ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+                        ok = device(tight),
+                        [begin
+                             {error, {enospc, _}} = Keep(100),
+                             ok = Keep(1)
+                         end || _ <- [once, again]],
+                        ok = room(),
+                        ok = Keep(100),
+                        ok = logger:remove_handler(?MODULE),
+                        ?assertEqual([error, notice], said())
+                    end)
+      end).
+
 %% It did not know that this is said.
 the_state_of_earlier_code_is_gone_on_with_test() ->
     in_directory(
@@ -226,11 +247,13 @@ the_state_of_earlier_code_is_gone_on_with_test() ->
 
 %% @private Of what is written, half is in the file.
 -spec full() -> ok.
-full() ->
+full() -> device(full).
+
+device(How) ->
     _ = sys:replace_state(weft_crdt_log, fun(Log) ->
-                                             Full = {file_descriptor, ?MODULE,
-                                                     {full, element(3, Log)}},
-                                             setelement(3, Log, Full)
+                                             New = {file_descriptor, ?MODULE,
+                                                    {How, element(3, Log)}},
+                                             setelement(3, Log, New)
                                          end),
     ok.
 
@@ -238,18 +261,18 @@ full() ->
 -spec room() -> ok.
 room() ->
     _ = sys:replace_state(weft_crdt_log, fun(Log) ->
-                                             {file_descriptor, _, {full, Device}} = element(3, Log),
+                                             {file_descriptor, _, {_, Device}} = element(3, Log),
                                              setelement(3, Log, Device)
                                          end),
     ok.
 
 %% @private
 -spec position(tuple(), non_neg_integer()) -> {ok, non_neg_integer()} | {error, term()}.
-position({file_descriptor, _, {full, Device}}, At) -> file:position(Device, At).
+position({file_descriptor, _, {_, Device}}, At) -> file:position(Device, At).
 
 %% @private
 -spec truncate(tuple()) -> ok | {error, term()}.
-truncate({file_descriptor, _, {full, Device}}) -> file:truncate(Device).
+truncate({file_descriptor, _, {_, Device}}) -> file:truncate(Device).
 
 quiet(Fun) ->
     Level = maps:get(level, logger:get_primary_config()),
@@ -380,6 +403,11 @@ nothing_is_answered_where_another_node_may_have_written_test_() ->
 
 %% @private
 -spec write(tuple(), iodata()) -> ok | {error, enospc}.
+write({file_descriptor, _, {tight, Device}} = Tight, Bytes) ->
+    case iolist_size(Bytes) < 200 of
+        true -> file:write(Device, Bytes);
+        false -> write(setelement(3, Tight, {full, Device}), Bytes)
+    end;
 write({file_descriptor, _, {full, Device}}, Bytes) ->
     ok = file:write(Device, binary:part(iolist_to_binary(Bytes), 0, iolist_size(Bytes) div 2)),
     {error, enospc};

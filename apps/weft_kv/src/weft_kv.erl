@@ -244,9 +244,10 @@ export(File, Options) ->
 import(File, Options) ->
     weft_kv_archive_file:import(File, Options, fun weft_kv_archive_file:here/3).
 
-%% @doc Do answers of this node count for all keys that it owns? Not while it may have forgotten some
-%% of what it had (guide, "A node that has forgotten"); no other node should be stopped then. Nor
-%% while the application is not running.
+%% @doc Do answers of this node count for all keys that it owns? Not while it may have forgotten
+%% some of what it had (guide, "A node that has forgotten"); no other node should be stopped then.
+%% Nor while the application is not running. Not seen is what a bucket had in memory before its
+%% durability was changed.
 -spec is_complete() -> boolean().
 is_complete() ->
     case weft_kv_entropy:info() of

@@ -112,7 +112,29 @@ what_may_be_another_nodes_is_left_test() ->
                        weft_kv_anew:step(next(State), Run, Log)),
           ?assertEqual(Bytes, filelib:file_size(New)),
           ?assertMatch({error, {directory_not_held, _}}, weft_kv_anew:start([], Log)),
+          %% It was not. Nobody opens a file of the partition when it has gone.
+          ok = atomics:add(persistent_term:get({weft_directory_lock, Dir, tests}), 1, 10000),
+          ok = weft_kv_log:delete(Log),
+          ?assertNot(filelib:is_file(New)),
           ok = gen_server:stop(Lock)
+      end).
+
+%% A directory in the place of the file stands for a disk that fails.
+while_a_file_can_not_be_deleted_it_is_written_anew_on_test() ->
+    in_directory(
+      fun(Dir) ->
+          {Log, State} = changed([{store, Key, 10} || Key <- ?KEYS], synced, opened(Dir)),
+          {ok, Run} = weft_kv_anew:start([], Log),
+          File = weft_kv_log:file(Log),
+          ok = file:rename(File, File ++ ".aside"),
+          ok = file:make_dir(File),
+          ?assertMatch({error, {_, File}}, weft_kv_disk:delete({running, Run}, Log)),
+          ok = file:del_dir(File),
+          ok = file:rename(File ++ ".aside", File),
+          {ok, New} = finished(next(State), Run, Log),
+          ?assertEqual(State, killed(New, Dir)),
+          ok = weft_kv_disk:delete(now, New),
+          ?assertNot(filelib:is_file(File))
       end).
 
 %% The former file may be there after a failure of the host.

@@ -50,6 +50,17 @@ it_counts_again_test() ->
                                     {replicas(3), [], []}, Steps),
     ?assertEqual([incomplete, ok, incomplete], [tag(3, Recall) || {_, Recall} <- Replicas]).
 
+%% What is on disk counts, and what is not owned yet does not.
+who_owns_what_does_not_count_is_told_test() ->
+    [?assertEqual({Is, Recall, InMemory},
+                  {weft_kv_recall:is_incomplete(0, ?SIZE, {[3], InMemory}, Recall), Recall,
+                   InMemory})
+     || {Is, InMemory, Recall} <- [{false, [], weft_kv_recall:all()},
+                                   {true, [], weft_kv_recall:none()},
+                                   {true, [], weft_kv_recall:promised()},
+                                   {false, [], weft_kv_recall:on_disk()},
+                                   {true, [3], weft_kv_recall:on_disk()}]].
+
 after_one(N, Recall) ->
     case length([P || {{_, 0, _}, _} = P <- weft_kv_recall:lacking(0, ?SIZE, [N], Recall)]) of
         Lacking when Lacking < N - 1 -> ok;

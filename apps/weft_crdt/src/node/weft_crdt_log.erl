@@ -36,8 +36,8 @@
 -record(log, {file :: file:filename(), device :: file:io_device(), bytes :: non_neg_integer(),
               %% It is rewritten when it has so many bytes.
               rewrite_at :: pos_integer(), rewrite_min :: pos_integer(),
-              %% The last change could not be written, which was said.
-              failing = false :: boolean()}).
+              %% So many bytes could not be written, which was said.
+              failing = false :: false | pos_integer()}).
 
 %% @doc Opens the file in Dir, or makes it. It is not rewritten before it has so many bytes.
 -spec start_link(Dir :: file:filename(), RewriteMinBytes :: pos_integer()) ->
@@ -112,7 +112,8 @@ appended(Items, From, Tries, #log{file = File, device = Device, bytes = Bytes} =
     Records = [record(Item) || Item <- Items],
     case is_held(File) andalso file:write(Device, Records) of
         ok ->
-            Written = written(Log#log{bytes = Bytes + iolist_size(Records)}),
+            Size = iolist_size(Records),
+            Written = written(Size, Log#log{bytes = Bytes + Size}),
             case is_held(File) of
                 true ->
                     gen_server:reply(From, ok),
@@ -120,22 +121,24 @@ appended(Items, From, Tries, #log{file = File, device = Device, bytes = Bytes} =
                 false -> again(Items, From, Tries, Written)
             end;
         false -> again(Items, From, Tries, Log);
-        {error, Reason} -> not_written(Reason, From, trimmed(Log), Log)
+        {error, Reason} -> not_written({Reason, iolist_size(Records)}, From, trimmed(Log), Log)
     end.
 
-written(#log{failing = false} = Log) ->
-    Log;
-written(#log{failing = true, file = File} = Log) ->
+%% A small change may have room where a large one has none.
+written(Size, #log{failing = Failing, file = File} = Log)
+  when is_integer(Failing), Size >= Failing ->
     logger:notice("weft_crdt: ~ts can be written again", [File]),
-    Log#log{failing = false}.
+    Log#log{failing = false};
+written(_Size, Log) ->
+    Log.
 
 %% As it was before. If it can not be made so, the next process does not read what was begun.
-not_written(Reason, From, ok, #log{file = File, failing = Failing} = Log) ->
-    _ = Failing orelse
+not_written({Reason, Size}, From, ok, #log{file = File, failing = Failing} = Log) ->
+    _ = Failing =/= false orelse
         logger:error("weft_crdt: ~ts can not be written: ~0tp. This is said once; changes have not "
                      "happened until it can be written again", [File, Reason]),
     gen_server:reply(From, {error, {Reason, File}}),
-    {noreply, Log#log{failing = true}};
+    {noreply, Log#log{failing = Size}};
 not_written(_, _, {error, Reason}, #log{file = File} = Log) ->
     {stop, {crdt_file, {Reason, File}}, Log}.
 

@@ -14,7 +14,8 @@
 -module(weft_kv_recall).
 
 -export([all/0, none/0, on_disk/0, promised/0, handed/2, is_all/1, is_promised/1, id/1, counts/3,
-         counting/4, others/3, lacking/4, is_whole/4, compared/4, mark/0, is_mark/1]).
+         counting/4, others/3, lacking/4, is_incomplete/4, is_whole/4, compared/4, mark/0,
+         is_mark/1]).
 -export_type([recall/0, since/0, id/0, group/0, mark/0]).
 
 -define(MARK, {-1, '', <<>>}).
@@ -113,6 +114,17 @@ lacking(Partition, Size, Ns, {_, Since, Compared}) ->
         KeyPartition <- [(Partition - Back + Size) rem Size],
         Other <- others(Partition, Size, {N, KeyPartition}),
         not lists:member(Other, others_compared({N, KeyPartition}, Compared))].
+
+%% @doc Are there answers of its owner that do not count (`counts/3')? In a ring of so many
+%% partitions and for buckets with these numbers of replicas, of which those that are in memory only
+%% have `InMemory'.
+-spec is_incomplete(Partition :: non_neg_integer(), Size :: pos_integer(),
+                    {All :: [pos_integer()], InMemory :: [pos_integer()]}, recall()) -> boolean().
+is_incomplete(_, _, _, promised) -> true;
+is_incomplete(Partition, Size, {_, InMemory}, {on_disk, _, _} = Recall) ->
+    lacking(Partition, Size, InMemory, Recall) =/= [];
+is_incomplete(Partition, Size, {All, _}, Recall) ->
+    lacking(Partition, Size, All, Recall) =/= [].
 
 %% @doc If it starts again with what is on disk, is nothing lacking but what is in memory only? It
 %% was compared with all others, for buckets with these numbers of replicas.

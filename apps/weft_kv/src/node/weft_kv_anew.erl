@@ -10,7 +10,8 @@
 %%
 %% A piece is at least twice what was added to the file since the last one, so this comes to its
 %% end. It is synced every few pieces, as all of it at the end would take long. Wherever it ends
-%% before, the file is as it was. After an error nothing is left of it.
+%% before, the file is as it was. After an error nothing is left of it, unless the directory may be
+%% another node's.
 -module(weft_kv_anew).
 
 -export([start/2, step/3, stop/2]).

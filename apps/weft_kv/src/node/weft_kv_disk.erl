@@ -232,8 +232,12 @@ later() -> erlang:monotonic_time(millisecond) + ?REWRITE_AGAIN_MS.
 %% @doc There is nothing of the partition any more. After an error the file is as it was.
 -spec delete(rewrite(), weft_kv_log:log()) -> ok | {error, term()}.
 delete(Rewrite, Log) ->
-    _ = stopped(Rewrite, Log),
-    weft_kv_log:delete(Log).
+    case weft_kv_log:delete(Log) of
+        ok ->
+            _ = stopped(Rewrite, Log),
+            ok;
+        {error, Reason} -> {error, Reason}
+    end.
 
 -spec close(rewrite(), weft_kv_log:log()) -> ok.
 close(Rewrite, Log) ->

@@ -54,7 +54,8 @@ start_link(Config) ->
 %% pairs in a row were alike, and how many pairs this node compares. If there were as many alike as
 %% there are, the node lacks nothing, but for values of which no bucket has the `n' any more:
 %% `not_compared' is in how many partitions of this node there are some. Answers of `incomplete'
-%% partitions do not count yet (`weft_kv_recall'): no other node should be stopped meanwhile.
+%% partitions do not count yet (`weft_kv_recall'): no other node should be stopped meanwhile. Not
+%% seen is what a bucket had in memory before its durability was changed.
 -spec info() -> #{atom() => non_neg_integer()} | {error, not_running}.
 info() ->
     try gen_server:call(?MODULE, info) of
@@ -111,12 +112,19 @@ incomplete(#entropy{ns = Ns}) ->
             [Partition || {Partition, Owner, primary} <- Owners, Owner =:= node(),
                           case lists:keyfind(Partition, 1, Recalls) of
                               {_, Recall} ->
-                                  weft_kv_recall:lacking(Partition, length(Owners), Ns, Recall)
-                                      =/= [];
+                                  weft_kv_recall:is_incomplete(Partition, length(Owners),
+                                                               {Ns, in_memory()}, Recall);
                               false -> true
                           end];
         {error, no_ring} -> []
     end.
+
+%% The numbers of replicas of what is in memory only, and compared.
+in_memory() ->
+    {ok, Buckets} = weft_kv_app:buckets(),
+    weft_kv_bucket:compared(maps:filter(fun(_, Options) ->
+                                            maps:get(durability, Options, synced) =:= memory
+                                        end, Buckets)).
 
 lacking(#entropy{ns = Ns}) ->
     case {weft_kv_stats:recalls(), weft_ring_lookup:owners(weft_ring)} of

@@ -366,7 +366,10 @@ rewrite(Entries, #log{file = File, dir = Dir, purpose = Purpose} = Log) ->
 delete(#log{file = File} = Log) ->
     case first_error([fun() -> held(Log) end, fun() -> file:delete(File) end]) of
         {error, Reason} when Reason =/= enoent -> {error, {Reason, File}};
-        _ -> close(Log)
+        _ ->
+            %% From a time at which the directory may have been another node's.
+            _ = file:delete(beside_file(File)),
+            close(Log)
     end.
 
 -spec close(log()) -> ok.
