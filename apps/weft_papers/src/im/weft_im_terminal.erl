@@ -22,6 +22,7 @@
 
 -define(ASK_MS, 10000).
 -define(LEAVE_MS, 10000).
+-define(AGAIN_MS, 20).
 -define(TEXT_MAX, 4000).
 
 %% @doc Logs in at that node, or at the service of this host; ends the emulator. Exit status: 0, 1
@@ -112,9 +113,7 @@ obey({error, Text}, Terminal) ->
     io:format("~ts~n", [Text]),
     Terminal;
 obey({who, Name}, #terminal{service = Service} = Terminal) ->
-    Server = weft_im_plan:server_of(Name, Service),
-    io:format("~ts ~ts~n", [Name, case weft_im_database:find(Service, {client_db, Server}, Name,
-                                                             main) of
+    io:format("~ts ~ts~n", [Name, case found(Name, Service) of
                                       {ok, _} -> "is here";
                                       none -> "is not here";
                                       no_answer -> "may be here or not: no answer"
@@ -130,11 +129,26 @@ obey({say, To, Text}, #terminal{client = Client, name = Name, number = Number} =
     Conversation = maps:get(To, Terminal#terminal.talks, {Name, To, Number}),
     ok = weft_im_client:say(Client, Conversation, Text),
     known(To, Conversation, Terminal#terminal{last = To});
-obey(quit, #terminal{client = Client}) ->
+obey(quit, #terminal{client = Client, name = Name, service = Service}) ->
     Monitor = monitor(process, Client),
     ok = weft_im_client:leave(Client),
     receive {'DOWN', Monitor, process, _, _} -> ok after ?LEAVE_MS -> ok end,
+    ok = left(Name, Service, erlang:monotonic_time(millisecond) + ?LEAVE_MS),
     stop(0, "bye").
+
+found(Name, Service) ->
+    weft_im_database:find(Service, {client_db, weft_im_plan:server_of(Name, Service)}, Name, main).
+
+%% The same name can log in again at once.
+left(Name, Service, DeadlineMs) ->
+    case found(Name, Service) of
+        {ok, _} ->
+            case erlang:monotonic_time(millisecond) < DeadlineMs of
+                true -> receive after ?AGAIN_MS -> left(Name, Service, DeadlineMs) end;
+                false -> ok
+            end;
+        _ -> ok
+    end.
 
 known(Other, Conversation, #terminal{talks = Talks} = Terminal) ->
     Terminal#terminal{talks = Talks#{Other => Conversation}}.
