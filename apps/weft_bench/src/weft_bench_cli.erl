@@ -139,10 +139,10 @@ chosen(Workloads, Options) ->
                                   Chosen <- with_variants(Cell, Options)].
 
 %% Who says how many repetitions there shall be has them.
-as_asked(Cell, #{repetitions := _} = Options) ->
-    as_asked(maps:remove(repetitions_max, Cell), maps:remove(repetitions, Options));
-as_asked(#{with_quota := Other} = Cell, #{quota := _}) ->
-    maps:merge(Cell, Other);
+as_asked(#{with_quota := Other} = Cell, #{quota := _} = Options) ->
+    as_asked(maps:merge(maps:remove(with_quota, Cell), Other), Options);
+as_asked(Cell, #{repetitions := _}) ->
+    maps:remove(repetitions_max, Cell);
 as_asked(Cell, _Options) ->
     Cell.
 

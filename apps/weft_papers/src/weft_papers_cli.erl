@@ -39,10 +39,17 @@ report() ->
     #{handler := Handler} = Command = weft_bench_cli:report(),
     Command#{handler := fun(#{dir := Dir} = Given) ->
                                 case weft_bencherl_files:read(Dir) of
+                                    {ok, []} -> refused(Dir, "has no times yet");
+                                    {ok, _} when is_map_key(pictures, Given) ->
+                                        refused(Dir, "is of bencherl, whose report has its "
+                                                "pictures: leave out --pictures");
                                     {ok, Rows} -> of_bencherl(Dir, Rows);
                                     none -> Handler(Given)
                                 end
                         end}.
+
+refused(Dir, Text) ->
+    weft_bench_arguments:status({error, lists:concat([Dir, " ", Text])}).
 
 of_bencherl(Dir, Rows) ->
     ok = weft_bencherl_report:write(Dir, Rows),

@@ -41,7 +41,7 @@ on_one_node_test_() ->
 
 started() ->
     Dir = filename:join(filename:basedir(user_cache, "weft_store_tests"), os:getpid()),
-    ok = weft_store_ring:begun(Dir, [node()]),
+    ok = weft_store_ring:begun(Dir, [node()], [weft_kv_vnode]),
     ok = weft_ring:create(),
     Dir.
 
@@ -51,7 +51,7 @@ stopped(Dir) ->
     file:del_dir_r(filename:dirname(Dir)).
 
 each_operation_does_what_it_says() ->
-    ok = weft_store_clients:fill(10, 64),
+    ok = weft_store_clients:fill(lists:seq(1, 10), 64),
     {ok, Filled} = weft_kv:list(bench),
     ?assertEqual(10, length(Filled)),
     Before = written(Filled),
@@ -62,7 +62,7 @@ each_operation_does_what_it_says() ->
     {ok, Same} = weft_kv:list(bench),
     ?assertEqual(10, length(Same)),
     %% Clients that updated a key at the same time have left several values.
-    ok = weft_store_clients:fill(10, 64),
+    ok = weft_store_clients:fill(lists:seq(1, 10), 64),
     Inserted = ran(insert),
     {ok, More} = weft_kv:list(bench),
     ?assertEqual(10 + calls(Inserted), length(More)),
@@ -79,9 +79,9 @@ each_operation_does_what_it_says() ->
 %% As each cell does it on the same nodes: no key has the values of all fills. If it had, that would
 %% be seen.
 filled_anew(Keys) ->
-    ok = weft_store_clients:fill(10, 64),
+    ok = weft_store_clients:fill(lists:seq(1, 10), 64),
     ok = weft_store_ring:restarted(spawned),
-    ok = weft_store_clients:fill(10, 64),
+    ok = weft_store_clients:fill(lists:seq(1, 10), 64),
     [?assertMatch({ok, _, _}, Value) || Value <- written(Keys)],
     _ = [{ok, _} = weft_kv:put(bench, Key, <<"another">>) || Key <- Keys],
     [?assertMatch({siblings, [_, _], _}, Value) || Value <- written(Keys)],
@@ -89,7 +89,7 @@ filled_anew(Keys) ->
     ?assertMatch({0, N} when N > 3, {calls(Got), failed(Got)}),
     %% They are usual where others write.
     ?assertEqual(0, failed(ran(mixed))),
-    ok = weft_store_clients:fill(10, 64),
+    ok = weft_store_clients:fill(lists:seq(1, 10), 64),
     [?assertMatch({ok, _, _}, Value) || Value <- written(Keys)].
 
 ran(Operation) ->
@@ -151,7 +151,7 @@ supervised() ->
 
 %% If this process was late and the one that looks was, too, it has not looked.
 is_seen_waiting(Asking) ->
-    Looking = weft_store_mailbox:start(),
+    Looking = weft_store_mailbox:start(100),
     %% pacing: two looks, in which the request must not be answered
     receive {Asking, TooEarly} -> erlang:error(TooEarly) after 250 -> ok end,
     lists:member(1, [Length || {_, Length} <- weft_store_mailbox:stop(Looking)]).

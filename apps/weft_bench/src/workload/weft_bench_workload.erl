@@ -23,7 +23,8 @@
                   %% At most so many repetitions, for cells that take long, if none are asked for.
                   repetitions_max => pos_integer(),
                   %% What is something else where nodes are to have quotas.
-                  with_quota => #{cost_ms => pos_integer(), with => term()},
+                  with_quota => #{cost_ms => pos_integer(), with => term(),
+                                  repetitions_max => pos_integer()},
                   %% Nodes that have done nothing else before, because memory is measured.
                   fresh => boolean(),
                   %% Only measured if its suite is asked for.

@@ -15,7 +15,9 @@
 -define(SAME, 1.1).
 
 %% @private
-figures() ->
+figures() -> measured() ++ with_quotas().
+
+measured() ->
     [#{id => "aco_7", where => "SD Erlang 2017, Fig. 7: mean error of ACO",
        claim => "With more colonies, from 1 to 256, the best solution comes closer to the optimum, "
        "though not at each step.",
@@ -28,33 +30,12 @@ figures() ->
        not_shown => "Weak scaling needs a core for each colony. Where they share two, time grows "
        "with the work; the time for each colony is what can be compared (with quotas the time "
        "can: aco_8_quota)."},
-     #{id => "aco_8_quota", where => "SD Erlang 2017, Fig. 8, with quotas: weak scaling of ACO",
-       claim => "The time grows with the number of colonies, each on its own host, and less than "
-       "the work.",
-       cells => ?QUALITY ++ ["--quota", "4"],
-       findings => fun(Results) ->
-                       weft_papers_verdict:quotas(Results, fun() -> weak(Results) end)
-                   end,
-       charts => fun weak_charts/1,
-       not_shown => "256 hosts: 16 colonies and a master, each with 4 % of a core. 5 problems of 40 "
-       "jobs."},
      #{id => "aco_9", where => "SD Erlang 2017, Fig. 9: versions of ACO",
        claim => "SR is the fastest, ML slightly faster than TL, GR much slower than all.",
        cells => ?VERSIONS, findings => fun(Results) -> order(<<"duration_s">>, Results) end,
        not_shown => "250 hosts: 47 nodes here. On few of them the master of TL is no bottleneck, "
        "so TL and ML do not differ by more than chance. Connections are made before anything "
        "is timed. Times of 47 nodes are measured once, and not judged. With quotas: aco_9_quota."},
-     #{id => "aco_9_quota", where => "SD Erlang 2017, Fig. 9, with quotas: versions of ACO",
-       claim => "SR is the fastest, ML slightly faster than TL, GR much slower than all.",
-       cells => ?VERSIONS ++ ["--quota", "3", "--variants", "stock,stock_mesh,weft_groups"],
-       minutes => 30,
-       findings => fun(Results) ->
-                       weft_papers_verdict:quotas(
-                         Results, fun() -> order(<<"duration_s">>, Results) end)
-                   end,
-       charts => fun version_charts/1,
-       not_shown => "250 hosts: 47 nodes, each with 3 % of a core. Connections are made before "
-       "anything is timed."},
      #{id => "aco_10", where => "SD Erlang 2017, Fig. 10: packets of ACO",
        claim => "SR receives the fewest packets; on 145 nodes ML twice and GR three times as many.",
        cells => ?VERSIONS,
@@ -72,6 +53,30 @@ figures() ->
        not_shown => "Other processes of the nodes are spared: those of the program are killed, "
        "masters and submasters among them. Killed nodes are in the tests. No impact: 10 % more "
        "time at most, or no more than the slowest run without failures took."}].
+
+with_quotas() ->
+    [#{id => "aco_8_quota", where => "SD Erlang 2017, Fig. 8, with quotas: weak scaling of ACO",
+       claim => "The time grows with the number of colonies, each on its own host, and less than "
+       "the work.",
+       cells => ?QUALITY ++ ["--quota", "4"],
+       findings => fun(Results) ->
+                       weft_papers_verdict:quotas(Results, fun() -> weak(Results) end)
+                   end,
+       charts => fun weak_charts/1,
+       not_shown => "256 hosts: 16 colonies and a master, each with 4 % of a core. 5 problems of "
+       "40 jobs."},
+     #{id => "aco_9_quota", where => "SD Erlang 2017, Fig. 9, with quotas: versions of ACO",
+       claim => "SR is the fastest, ML slightly faster than TL, GR much slower than all.",
+       cells => ?VERSIONS ++ ["--quota", "3", "--variants", "stock,stock_mesh,weft_groups"],
+       minutes => 30,
+       findings => fun(Results) ->
+                       weft_papers_verdict:quotas(
+                         Results, fun() -> order(<<"duration_s">>, Results) end)
+                   end,
+       charts => fun version_charts/1,
+       not_shown => "250 hosts: 47 nodes, each with 3 % of a core. On so few the master of TL is "
+       "no bottleneck, so TL and ML are not judged against each other. Much slower: slower. "
+       "Connections are made before anything is timed."}].
 
 falls(Results) ->
     Metric = <<"cost_error_percent">>,
@@ -128,8 +133,9 @@ weak_charts(Results) ->
 
 %% One for each number of nodes.
 version_charts(Results) ->
-    [weft_report_chart:over(fun({_, Version, _, _, _, _}) -> weft_report_words:workload(Version) end,
-                            "version", [Cell || Version <- [<<"aco_sr">>, <<"aco_ml">>,
+    [weft_report_chart:over(fun({_, Version, _, _, _, _}) ->
+                                    weft_report_words:workload(Version)
+                            end, "version", [Cell || Version <- [<<"aco_sr">>, <<"aco_ml">>,
                                                             <<"aco_tl">>, <<"aco_gr">>],
                                                 Cell <- cells(Version, Nodes, Results)],
                             <<"duration_s">>, [integer_to_list(Nodes), " nodes, duration"], Results)

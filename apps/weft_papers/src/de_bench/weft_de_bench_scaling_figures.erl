@@ -69,8 +69,8 @@ figures() ->
 names(<<"de_global">>) ->
     " " ++ weft_de_bench_figures:names();
 names(<<"de_names">>) ->
-    names(<<"de_global">>) ++ " Riak and the store of weft: these are the names of DE-Bench, and "
-        "no figure of the store has quotas.";
+    names(<<"de_global">>) ++ " Riak and the store of weft: these are the names of DE-Bench. The "
+        "store is in riak_throughput_quota.";
 names(_Workload) ->
     "".
 

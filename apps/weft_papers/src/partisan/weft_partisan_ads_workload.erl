@@ -62,7 +62,8 @@ run(#{workload := Workload, pairs := Count}, Nodes) ->
 
 %% Until all have the same count, and no advertisement. Nobody shows one then.
 over(Nodes, Roles, Max, DeadlineMs) ->
-    case lists:usort([call(Nodes, Role, weft_partisan_ads, state, []) || Role <- Roles]) of
+    State = fun(Role) -> call(Nodes, Role, weft_partisan_ads, state, []) end,
+    case lists:usort(weft_store_ring:at_once(State, Roles)) of
         [{Shown, []}] when Shown >= Max -> Shown;
         States ->
             erlang:monotonic_time(millisecond) < DeadlineMs

@@ -46,9 +46,9 @@
 %% Of the node that is asked, with the replicas.
 -define(RETRIES, #{retries => 10}).
 
-%% @doc On a node of the store: the keys that are there from the beginning, each with one value,
-%% whatever it had before. The partitions of a ring that was just made may still move.
--spec fill(Keys :: pos_integer(), ValueBytes :: pos_integer()) -> ok.
+%% @doc On a node of the store: these of the keys that are there from the beginning, each with one
+%% value, whatever it had before. The partitions of a ring that was just made may still move.
+-spec fill(Keys :: [pos_integer()], ValueBytes :: pos_integer()) -> ok.
 fill(Keys, ValueBytes) ->
     Value = value(ValueBytes),
     lists:foreach(fun(Number) ->
@@ -56,7 +56,7 @@ fill(Keys, ValueBytes) ->
                           {ok, _} -> ok;
                           {error, Reason} -> erlang:error({not_filled, Reason})
                       end
-                  end, lists:seq(1, Keys)).
+                  end, Keys).
 
 key(Number) -> <<"key ", (integer_to_binary(Number))/binary>>.
 

@@ -38,10 +38,10 @@ one_supervisor_figures() ->
        cells => cells("riak (spawned|supervised)"),
        findings => fun(Results) -> wall(Results) ++ same_load(Results) end,
        charts => fun wall_charts/1,
-       not_shown => "60 nodes, and hosts that wait for the supervisor: on two cores all else of a "
-       "request takes so much that a supervisor is seldom what is waited for. The same load are "
-       "70 % of the requests per second that the store does as fast as it can without it; times "
-       "count from when requests are due. Where that is about all that is done with the "
+       not_shown => "60 nodes, and hosts that wait for the supervisor: on two cores all else of "
+       "a request takes so much that a supervisor is seldom what is waited for. The same load "
+       "are 70 % of the requests per second that the store does as fast as it can without it; "
+       "times count from when requests are due. Where that is about all that is done with the "
        "supervisor, requests wait for longer and longer, and how many times as long depends on "
        "how long is measured. Memory, disk and network: only processor time is measured, values "
        "are in memory, and bytes are not counted."}].
@@ -54,25 +54,25 @@ growth_figures() ->
        cells => cells("riak (get|insert|update) [0-9]"),
        findings => fun(Results) -> growth(?OPERATIONS, Results) ++ waits(?OPERATIONS, Results) end,
        charts => fun(Results) -> growth_charts(?OPERATIONS, Results) end,
-       not_shown => "Growth: all nodes share two cores, so that more of them can not do more (with "
-       "quotas they can: riak_throughput_quota). The processor time of the store for each operation is what more nodes cost; "
-       "it has what nodes do when they have nothing to do. While one distribution is measured "
-       "nodes of the other one are there, idle. How many messages wait is "
-       "looked at ten times a second on each node of the store, for processes with a name, which "
-       "partitions have."},
+       not_shown => "Growth: all nodes share two cores, so that more of them can not do more "
+       "(with quotas they can: riak_throughput_quota). The processor time of the store for each "
+       "operation is what more nodes cost; it has what nodes do when they have nothing to do. "
+       "While one distribution is measured nodes of the other one are there, idle. How many "
+       "messages wait is looked at again and again, for processes with a name, which partitions "
+       "have."},
      #{id => "riak_throughput_quota",
        where => "Riak talk 2013, with quotas: throughput of get, insert and update",
        claim => "Throughput grows linearly with the nodes up to about 60 of them.",
        cells => cells("riak (get|insert|update) [0-9]")
        ++ ["--quota", "4", "--variants", "weft_mesh,stock_mesh"],
-       minutes => 30,
+       minutes => 60,
        findings => fun(Results) ->
                        weft_papers_verdict:quotas(Results, fun() -> rising(Results) end)
                    end,
        charts => fun(Results) -> rates_charts(?OPERATIONS, Results) end,
        not_shown => "60 nodes: 24, and 8 of clients, each with 4 % of a core. Values are in "
-       "memory. Linearly: so many times the nodes do at least 0.7 times as many times the "
-       "operations."},
+       "memory. While one distribution is measured nodes of the other one are there, idle. "
+       "Linearly: so many times the nodes do at least 0.7 times as many times the operations."},
      #{id => "riak_cost", where => "Riak talk 2013: scalability, what an operation costs",
        claim => "Throughput grows with the nodes up to about 60 of them, so an operation takes no "
        "more with more nodes. Of weft, for programs that use the client of the store: with the "
@@ -81,9 +81,9 @@ growth_figures() ->
        cells => cells("riak (get|insert|update) rate"),
        findings => fun(Results) -> growth(?AT_A_RATE, Results) end,
        charts => fun(Results) -> growth_charts(?AT_A_RATE, Results) end,
-       not_shown => "Full load of each node: all nodes share two cores, so 24 of them have to be "
-       "asked for little. The same data, and the same number of partitions, are on few nodes and "
-       "on many. While one distribution is measured nodes of the other one are there, idle."}].
+       not_shown => "Full load of each node: all nodes share two cores, so 24 of them have to "
+       "be asked for little. The same data, and the same number of partitions, are on few nodes "
+       "and on many. While one distribution is measured nodes of the other one are there, idle."}].
 
 losses_figures() ->
     [#{id => "riak_elasticity", where => "Riak talk 2013: availability and elasticity",
@@ -93,16 +93,16 @@ losses_figures() ->
        cells => cells("riak elasticity"), findings => fun elastic/1,
        charts => fun elastic_charts/1,
        not_shown => "Millions of operations (riak_availability), and nodes with processors of "
-       "their own: those that are left get the time of one that was killed, and a node that starts "
-       "takes it from them."},
+       "their own: those that are left get the time of one that was killed, and a node that "
+       "starts takes it from them."},
      #{id => "riak_availability", where => "Riak talk 2013: availability, of millions of requests",
        claim => "While nodes fail and come back, 37 operations fail beside 3.41 million that do "
        "not. Of weft, for programs that use the client of the store: of 3 million or more "
        "operations at most 1 of 100,000 fails.",
        cells => cells("riak availability"), findings => fun available/1,
        charts => fun available_charts/1,
-       not_shown => "Nodes that are away for long, and hosts that are cut off. One node is killed "
-       "at a time, never the first one, and the next one when the copies are back."}].
+       not_shown => "Nodes that are away for long, and hosts that are cut off. One node is "
+       "killed at a time, never the first one, and the next one when the copies are back."}].
 
 cells(Title) -> ["--suites", "store", "--only", "store: " ++ Title].
 
@@ -192,17 +192,21 @@ growth(Operations, Results) ->
 
 %% In any repetition, with any number of nodes.
 waits(Operations, Results) ->
-    case [{High, Clients}
+    case [{High, Clients, median(Cell, <<"mailbox_nodes">>, Results) > 1}
           || Operation <- Operations,
              {_, {_, _, _, _, Clients, _} = Cell} <- of_operation(Operation, Results),
              {ok, #{high := High}} <- [weft_report_results:measured(
                                          Cell, ?VARIANT, <<"mailbox_max">>, Results)]] of
         [] -> [];
         All ->
-            {Waiting, Clients} = lists:unzip(All),
+            {Waiting, Clients, OfAll} = lists:unzip3(All),
             [{weft_papers_verdict:is(lists:max(Waiting) =< ?WAITING_MAX),
-              ["at most ", number(lists:max(Waiting)), " messages wait for one process, of all "
-               "nodes of the store. Clients wait for their answers, so at most ",
+              ["at most ", number(lists:max(Waiting)), " messages wait for one process, of ",
+               case lists:all(fun(Is) -> Is end, OfAll) of
+                   true -> "all nodes";
+                   %% Earlier runs have looked at the first one.
+                   false -> "one node"
+               end, " of the store. Clients wait for their answers, so at most ",
                number(lists:max(Clients)), " requests run at a time"]}]
     end.
 
@@ -251,7 +255,9 @@ rising(Results) ->
        ", ", times({ok, Ratio}), " as much with ", weft_report_words:ratio(Most / Fewest),
        " times the nodes"]}
      || Metric <- [<<"calls_per_s">>], Operation <- ?OPERATIONS, Variant <- [?VARIANT, ?STOCK],
-        [{Fewest, First}, _ | _] = Cells <- [of_operation(Operation, Results)],
+        [{Fewest, First}, _ | _] = Cells
+            <- [[One || {_, Cell} = One <- of_operation(Operation, Results),
+                        median(Cell, Variant, Metric, Results) > 0]],
         {Most, Last} <- last(Cells),
         {ok, Ratio} <- [weft_report_results:ratio({Last, Variant, Metric},
                                                   {First, Variant, Metric}, Results)]].

@@ -1,25 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc How many messages wait on a node for the one of its registered processes for which most
-%% wait, ten times a second. A process through which all requests go has a name; those of single
-%% requests have none, and are not looked at.
+%% wait, looked at again and again. A process through which all requests go has a name; those of
+%% single requests have none, and are not looked at.
 -module(weft_store_mailbox).
 
--export([start/0, stop/1, of_all/1]).
+-export([start/1, stop/1, of_all/1]).
 
--define(EVERY_MS, 100).
+-define(TOGETHER_MS, 100).
 
 %% @doc Looks until it is stopped.
--spec start() -> pid().
-start() ->
-    spawn(fun() -> look(erlang:monotonic_time(millisecond), []) end).
+-spec start(EveryMs :: pos_integer()) -> pid().
+start(EveryMs) ->
+    spawn(fun() -> look(EveryMs, erlang:monotonic_time(millisecond), []) end).
 
-look(StartMs, Seen) ->
+look(EveryMs, StartMs, Seen) ->
     receive
         {stop, From, Ref} -> From ! {Ref, lists:reverse(Seen)}
-    after ?EVERY_MS ->
+    after EveryMs ->
         Longest = lists:max([0 | [Length || Name <- registered(),
                                             {message_queue_len, Length} <- [length_of(Name)]]]),
-        look(StartMs, [{erlang:monotonic_time(millisecond) - StartMs, Longest} | Seen])
+        look(EveryMs, StartMs, [{erlang:monotonic_time(millisecond) - StartMs, Longest} | Seen])
     end.
 
 %% It may have ended just now.
@@ -41,7 +41,7 @@ stop(Looking) ->
           [{AtMs :: non_neg_integer(), Messages :: non_neg_integer()}].
 of_all(Nodes) ->
     Most = lists:foldl(fun({AtMs, Messages}, Seen) ->
-                           maps:update_with(AtMs - AtMs rem ?EVERY_MS,
+                           maps:update_with(AtMs - AtMs rem ?TOGETHER_MS,
                                             fun(Before) -> max(Before, Messages) end, Messages,
                                             Seen)
                        end, #{}, lists:append(Nodes)),

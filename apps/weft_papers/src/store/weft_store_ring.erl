@@ -4,21 +4,26 @@
 %% those who ask the store run there. Data is in memory only.
 -module(weft_store_ring).
 
--export([form/3, again/4, coordinators/3]).
--export([begun/2, restarted/1, settled/0]).
+-export([form/3, form/4, again/4, coordinators/3, at_once/2]).
+-export([begun/3, restarted/1, settled/0]).
 
 -define(CALL_MS, 30000).
-%% Of the objects of `weft_partisan_vnode', whose partitions start when they are asked.
--define(OBJECT_BYTES, 1048576).
--define(SETTLED_MS, 60000).
+-define(SETTLED_MS, 180000).
+-define(VNODES, [weft_kv_vnode]).
 -define(AGAIN_MS, 50).
 
 %% @doc Makes the ring, if the nodes have none yet: it stays for as long as they run. Each node has
 %% a directory of its own for its ring below Dir.
 -spec form(weft_bench_nodes:nodes(), [weft_bench_nodes:role(), ...], Dir :: file:filename()) -> ok.
-form(Nodes, [First | Others] = Roles, Dir) ->
+form(Nodes, Roles, Dir) -> form(Nodes, Roles, Dir, []).
+
+%% @doc The same, with other partitions beside those of the store.
+-spec form(weft_bench_nodes:nodes(), [weft_bench_nodes:role(), ...], Dir :: file:filename(),
+           More :: [module() | {module(), term()}]) -> ok.
+form(Nodes, [First | Others] = Roles, Dir, More) ->
     Members = [weft_bench_nodes:node(Nodes, Role) || Role <- Roles],
-    _ = [ok = start(Nodes, Role, {Dir, Members}) || Role <- Roles],
+    Start = fun(Role) -> start(Nodes, Role, {Dir, Members}, ?VNODES ++ More) end,
+    ok = lists:foreach(fun(ok) -> ok end, at_once(Start, Roles)),
     case call(Nodes, First, weft_ring, status, []) of
         {error, no_ring} -> made(Nodes, First, Others);
         #{} -> ok
@@ -50,6 +55,15 @@ until(Condition, DeadlineMs) ->
             receive after ?AGAIN_MS -> until(Condition, DeadlineMs) end
     end.
 
+%% @doc What the function makes of each, all of them at a time.
+-spec at_once(fun((Element) -> Result), [Element]) -> [Result].
+at_once(Function, Elements) ->
+    Running = [spawn_monitor(fun() -> exit({made, Function(Element)}) end) || Element <- Elements],
+    [receive
+         {'DOWN', Monitor, process, Pid, {made, Result}} -> Result;
+         {'DOWN', Monitor, process, Pid, Why} -> erlang:error(Why)
+     end || {Pid, Monitor} <- Running].
+
 %% @doc What the function says of the nodes while one that was killed is there again, with its store
 %% and the ring that it had. It ends with the function, however that ends: nobody else knows it.
 -spec again(weft_bench_nodes:nodes(), weft_bench_nodes:role(),
@@ -58,16 +72,16 @@ until(Condition, DeadlineMs) ->
 again(Nodes, Role, Ring, Function) ->
     {ok, New} = weft_bench_nodes:restart(Nodes, Role),
     try
-        ok = start(New, Role, Ring),
+        ok = start(New, Role, Ring, ?VNODES),
         Function(New)
     after
         ok = weft_bench_nodes:kill(New, Role)
     end.
 
-start(Nodes, Role, {Dir, Members}) ->
+start(Nodes, Role, {Dir, Members}, Vnodes) ->
     Own = filename:absname(filename:join([Dir, "store",
                                           atom_to_list(weft_bench_nodes:node(Nodes, Role))])),
-    call(Nodes, Role, ?MODULE, begun, [Own, Members]).
+    call(Nodes, Role, ?MODULE, begun, [Own, Members, Vnodes]).
 
 %% @doc How all nodes start the requests from now on, see `weft_kv_request_sup'.
 -spec coordinators(weft_bench_nodes:nodes(), [weft_bench_nodes:role()],
@@ -81,11 +95,10 @@ call(Nodes, Role, Module, Function, Arguments) ->
 %% ---- on the nodes ----
 
 %% @private
--spec begun(Dir :: file:filename(), Members :: [node()]) -> ok.
-begun(Dir, Members) ->
+-spec begun(Dir :: file:filename(), Members :: [node()], Vnodes :: [term()]) -> ok.
+begun(Dir, Members, Vnodes) ->
     Copies = min(3, length(Members)),
-    Environment = [{weft_ring, [{dir, Dir}, {sync_ms, 1000},
-                                {vnodes, [weft_kv_vnode, {weft_partisan_vnode, ?OBJECT_BYTES}]}]},
+    Environment = [{weft_ring, [{dir, Dir}, {sync_ms, 1000}, {vnodes, Vnodes}]},
                    {weft_kv, [{buckets, #{bench => #{n => Copies, nodes => min(2, Copies)}}}]}],
     _ = [begin
              _ = application:load(Application),

@@ -28,7 +28,11 @@
 -export([cells/1, run/2]).
 
 -define(CALL_MS, 60000).
+-define(LOOK_MS, 100).
+-define(LOOK_SELDOM_MS, 1000).
 -define(KEYS, 1000).
+-define(FEW_KEYS, 100).
+-define(QUOTA_MS, 15000).
 -define(VALUE_BYTES, 1024).
 -define(CLIENTS_PER_NODE, 4).
 -define(PER_GENERATOR, 3).
@@ -50,7 +54,8 @@
 
 %% @private
 cells(quick) ->
-    walls([1], [16], 1000) ++ rates([1], 16, 1000) ++ growths([4, 8], 1000)
+    walls([1], [16], 1000) ++ rates([1], 16, 1000)
+        ++ [with_few_keys(Cell) || Cell <- growths([4, 8], 1000)]
         ++ even([4, 8], 3000) ++ [elasticity(15000), availability(12000)];
 cells(full) ->
     walls([1, 3], [1, 4, 16, 64], 3000) ++ rates([1, 3], 64, 5000)
@@ -65,12 +70,16 @@ rates(Sizes, Clients, DurationMs) ->
     [cell(Workload, Size, 1, Clients, Size, 2 * DurationMs)
      || Size <- Sizes, Workload <- [riak_spawned_rate, riak_supervised_rate]].
 
-%% Nodes with a small part of a core do few operations.
+%% Nodes with a small part of a core do few operations, and take long to have the keys.
 growths(Sizes, DurationMs) ->
-    [Cell#{with_quota => #{cost_ms => CostMs + 4 * DurationMs,
+    [Cell#{with_quota => #{cost_ms => CostMs + 4 * DurationMs + ?QUOTA_MS,
                            with => With#{duration_ms := 3 * DurationMs}}}
      || #{with := With, cost_ms := CostMs} = Cell
             <- growths([riak_get, riak_insert, riak_update], Sizes, DurationMs)].
+
+with_few_keys(#{with := With, with_quota := #{with := Other} = Quota} = Cell) ->
+    Cell#{with := With#{keys => ?FEW_KEYS},
+          with_quota := Quota#{with := Other#{keys => ?FEW_KEYS}}}.
 
 %% Each node has the same load, however many there are.
 even(Sizes, DurationMs) ->
@@ -113,13 +122,14 @@ run(#{dir := Dir, workload := Workload, repetition := Repetition,
       with := #{size := Size} = With} = Cell, Nodes) ->
     {Store, Generators} = lists:split(Size, lists:sort(weft_bench_nodes:roles(Nodes))),
     ok = weft_store_ring:form(Nodes, Store, Dir),
-    Load0 = #{operation => operation(Workload), keys => ?KEYS, value_bytes => ?VALUE_BYTES,
+    Keys = maps:get(keys, With, ?KEYS),
+    Load0 = #{operation => operation(Workload), keys => Keys, value_bytes => ?VALUE_BYTES,
              seed => ?SEEDS * Repetition, clients => max(1, clients(Cell) div length(Generators)),
              nodes => [weft_bench_nodes:node(Nodes, Role) || Role <- Store]},
     Load = case {is_of_capacity(Workload), With} of
                {true, _} ->
                    Measure = fun() ->
-                                 ok = filled(spawned, Store, Nodes),
+                                 ok = filled(spawned, Keys, Store, Nodes),
                                  capacity(Load0, Generators, With, Nodes)
                              end,
                    PerSecond = once({?MODULE, Size, clients(Cell)}, Measure),
@@ -131,11 +141,11 @@ run(#{dir := Dir, workload := Workload, repetition := Repetition,
                {false, #{}} ->
                    Load0
            end,
-    ok = filled(coordinators(Workload), Store, Nodes),
+    ok = filled(coordinators(Workload), Keys, Store, Nodes),
     case Workload of
         riak_availability -> {ok, available(Load, Store, Generators, With, Dir, Nodes)};
         riak_elasticity -> {ok, elastic(Load, Store, Generators, With, Dir, Nodes)};
-        _ -> {ok, steady(Load, Store, Generators, With, Nodes)}
+        _ -> {ok, steady(Load, Store, Generators, Cell, Nodes)}
     end.
 
 is_of_capacity(Workload) ->
@@ -148,10 +158,16 @@ coordinators(_Workload) ->
     as_they_are.
 
 %% The store starts again with other coordinators. Its partitions are those of the ring and stay,
-%% with what they have in memory.
-filled(How, Store, Nodes) ->
+%% with what they have in memory. Each node fills in a part of the keys.
+filled(How, Keys, Store, Nodes) ->
     _ = [ok = weft_store_ring:coordinators(Nodes, Store, How) || How =/= as_they_are],
-    call(Nodes, hd(Store), weft_store_clients, fill, [?KEYS, ?VALUE_BYTES]).
+    Step = length(Store),
+    Fill = fun({First, Role}) ->
+               call(Nodes, Role, weft_store_clients, fill,
+                    [lists:seq(First, Keys, Step), ?VALUE_BYTES])
+           end,
+    lists:foreach(fun(ok) -> ok end,
+                  weft_store_ring:at_once(Fill, lists:zip(lists:seq(1, Step), Store))).
 
 %% In the emulator of the benchmark, which measures cells one after the other.
 once(Key, Measure) ->
@@ -186,14 +202,18 @@ call(Nodes, Role, Module, Function, Arguments) ->
 
 %% ---- as fast as it goes ----
 
-steady(Load, Store, Generators, #{duration_ms := DurationMs} = With, Nodes) ->
+steady(Load, Store, Generators, #{with := #{duration_ms := DurationMs} = With} = Cell, Nodes) ->
     _ = loads(Load#{duration_ms => DurationMs div 5}, 1, Generators, Nodes),
+    %% What it takes to look is part of what nodes do at rest, too.
+    Looking = looking(Store, Nodes),
     RestUs = at_rest(Store, With, Nodes),
-    Looking = [{Role, call(Nodes, Role, weft_store_mailbox, start, [])} || Role <- Store],
     Before = weft_store_cost:counts(Nodes, Store),
     StoreUs = cpu_us(Store, Nodes),
     GeneratorsUs = cpu_us(Generators, Nodes),
-    Outcomes = loads(Load#{duration_ms => DurationMs}, 2, Generators, Nodes),
+    {Outcomes, Sharing} = shared(Cell, Nodes,
+                                 fun() ->
+                                     loads(Load#{duration_ms => DurationMs}, 2, Generators, Nodes)
+                                 end),
     UsedUs = cpu_us(Store, Nodes) - StoreUs,
     ClientsUs = cpu_us(Generators, Nodes) - GeneratorsUs,
     After = weft_store_cost:counts(Nodes, Store),
@@ -201,13 +221,24 @@ steady(Load, Store, Generators, #{duration_ms := DurationMs} = With, Nodes) ->
                                       || {Role, Pid} <- Looking]),
     Metrics = weft_store_clients:metrics(Outcomes),
     Done = max(1, proplists:get_value(calls, Metrics)),
-    Metrics ++ [{asked_per_s, weft_store_clients:due(Outcomes) * 1000 / DurationMs}
-                || is_map_key(per_second, Load)]
+    Metrics ++ Sharing ++ [{asked_per_s, weft_store_clients:due(Outcomes) * 1000 / DurationMs}
+                           || is_map_key(per_second, Load)]
         ++ weft_store_cost:per_call(Before, After, Done)
         ++ [{store_rest_percent, Us / 1.0e4} || Us <- RestUs]
         ++ [{store_cpu_us, UsedUs / Done}, {clients_cpu_us, ClientsUs / Done},
+                {mailbox_nodes, length(Looking)},
                 {mailbox_max, lists:max([0 | [Length || {_, Length} <- Seen]])}
                 | [{mailbox, Length, AtMs} || {AtMs, Length} <- Seen]].
+
+%% Without the time in which the store is made.
+shared(#{layout := Layout, quota := Quota}, Nodes, Function) ->
+    weft_bench_sharing:measured(Layout, Quota, Nodes, Function).
+
+%% The first node ten times a second, for a picture; on the others a look costs as much.
+looking([First | Others] = Store, Nodes) ->
+    EveryMs = maps:from_list([{First, ?LOOK_MS} | [{Role, ?LOOK_SELDOM_MS} || Role <- Others]]),
+    [{Role, call(Nodes, Role, weft_store_mailbox, start, [map_get(Role, EveryMs)])}
+     || Role <- Store].
 
 %% Where cells have so much time.
 at_rest(Store, #{rest_ms := Ms}, Nodes) -> [weft_store_cost:at_rest(Nodes, Store, Ms)];
