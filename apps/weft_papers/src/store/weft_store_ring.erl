@@ -58,9 +58,11 @@ until(Condition, DeadlineMs) ->
 %% @doc What the function makes of each, all of them at a time.
 -spec at_once(fun((Element) -> Result), [Element]) -> [Result].
 at_once(Function, Elements) ->
-    Running = [spawn_monitor(fun() -> exit({made, Function(Element)}) end) || Element <- Elements],
+    Self = self(),
+    Running = [spawn_monitor(fun() -> Self ! {self(), Function(Element)} end)
+               || Element <- Elements],
     [receive
-         {'DOWN', Monitor, process, Pid, {made, Result}} -> Result;
+         {'DOWN', Monitor, process, Pid, normal} -> receive {Pid, Result} -> Result end;
          {'DOWN', Monitor, process, Pid, Why} -> erlang:error(Why)
      end || {Pid, Monitor} <- Running].
 
