@@ -71,13 +71,16 @@ observe(Dir) ->
      "  [ $s = up ] && [ -f \"$d/closed\" ] && printf 'closed\\t%s\\n' \"$n\"; done\n"
      "exit 0\n"].
 
-%% In /proc words end with a zero byte; those of a process that has ended are not there.
+%% In /proc words end with a zero byte; those of a process that has ended are not there. One that
+%% becomes another program has none for a moment, as a node does several times while it starts.
 is_alive(Dir) ->
     ["dir=", quote(Dir), "\n",
      "is_alive() { case \"$2\" in ''|0|*[!0-9]*) return 1;; esac\n"
      "  if [ -d /proc/self ]; then\n"
      "    [ -r \"/proc/$2/cmdline\" ] || return 1\n"
-     "    w=$(tr '\\0' '\\n' < \"/proc/$2/cmdline\" 2>/dev/null) || return 1\n"
+     "    t=0; while w=$(tr '\\0' '\\n' < \"/proc/$2/cmdline\" 2>/dev/null) || return 1\n"
+     "      [ -z \"$w\" ] && [ $t -lt 5 ] && [ -e \"/proc/$2/exe\" ]\n"
+     "    do t=$((t + 1)); sleep 0.02; done\n"
      "  else w=$(ps -ww -o args= -p \"$2\" | tr ' ' '\\n'); fi\n"
      "  w=\"\n$w\n\"\n"
      "  case \"$w\" in *\"\n$1\n\"*) ;; *) return 1;; esac\n"
