@@ -227,14 +227,4 @@ found(Dir) ->
                    ({removed, Key}, State) -> maps:remove(Key, State)
                 end, #{}, Entries).
 
-in_directory(Fun) ->
-    Dir = filename:join(filename:basedir(user_cache, "weft_kv_tests"),
-                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
-    ok = filelib:ensure_dir(filename:join(Dir, "x")),
-    Level = maps:get(level, logger:get_primary_config()),
-    ok = logger:set_primary_config(level, critical),
-    try Fun(Dir)
-    after
-        ok = logger:set_primary_config(level, Level),
-        file:del_dir_r(Dir)
-    end.
+in_directory(Fun) -> weft_kv_test_directory:within(Fun).

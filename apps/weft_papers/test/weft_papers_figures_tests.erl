@@ -225,6 +225,18 @@ channels_are_held_against_ten_times_test() ->
     ?assertMatch([{differs, _}, {open, _}], findings("partisan_2", Rows(30))),
     ?assertEqual([], findings("partisan_2", [])).
 
+%% So are those that are asked for where nodes have quotas.
+repetitions_that_are_asked_for_are_made_with_quotas_test() ->
+    Minutes = fun(Repetitions) ->
+                  #{minutes := Expected} =
+                      weft_bench_cli:expected(
+                        ["--suites", "aco", "--quota", "3", "--only", "aco sr, 47", "--minutes",
+                         "600", "--repetitions", integer_to_list(Repetitions)],
+                        weft_papers:more()),
+                  Expected
+              end,
+    ?assert(Minutes(20) > 2 * Minutes(5)).
+
 %% On the ring of weft, too.
 requests_to_partitions_are_judged_in_the_same_way_test() ->
     Cell = fun(Workload) -> #{suite => <<"store">>, workload => Workload, size_bytes => 1048576,

@@ -63,7 +63,7 @@ run(#{workload := Workload, pairs := Count}, Nodes) ->
 %% Until all have the same count, and no advertisement. Nobody shows one then.
 over(Nodes, Roles, Max, DeadlineMs) ->
     State = fun(Role) -> call(Nodes, Role, weft_partisan_ads, state, []) end,
-    case lists:usort(weft_store_ring:at_once(State, Roles)) of
+    case lists:usort(weft_kv_crew:map(State, Roles, length(Roles))) of
         [{Shown, []}] when Shown >= Max -> Shown;
         States ->
             erlang:monotonic_time(millisecond) < DeadlineMs

@@ -4,7 +4,7 @@
 %% those who ask the store run there. Data is in memory only.
 -module(weft_store_ring).
 
--export([form/3, form/4, again/4, coordinators/3, at_once/2]).
+-export([form/3, form/4, again/4, coordinators/3]).
 -export([begun/3, restarted/1, settled/0]).
 
 -define(CALL_MS, 30000).
@@ -23,7 +23,7 @@ form(Nodes, Roles, Dir) -> form(Nodes, Roles, Dir, []).
 form(Nodes, [First | Others] = Roles, Dir, More) ->
     Members = [weft_bench_nodes:node(Nodes, Role) || Role <- Roles],
     Start = fun(Role) -> start(Nodes, Role, {Dir, Members}, ?VNODES ++ More) end,
-    ok = lists:foreach(fun(ok) -> ok end, at_once(Start, Roles)),
+    ok = lists:foreach(fun(ok) -> ok end, weft_kv_crew:map(Start, Roles, length(Roles))),
     case call(Nodes, First, weft_ring, status, []) of
         {error, no_ring} -> made(Nodes, First, Others);
         #{} -> ok
@@ -54,17 +54,6 @@ until(Condition, DeadlineMs) ->
             erlang:monotonic_time(millisecond) < DeadlineMs orelse erlang:error(ring_not_settled),
             receive after ?AGAIN_MS -> until(Condition, DeadlineMs) end
     end.
-
-%% @doc What the function makes of each, all of them at a time.
--spec at_once(fun((Element) -> Result), [Element]) -> [Result].
-at_once(Function, Elements) ->
-    Self = self(),
-    Running = [spawn_monitor(fun() -> Self ! {self(), Function(Element)} end)
-               || Element <- Elements],
-    [receive
-         {'DOWN', Monitor, process, Pid, normal} -> receive {Pid, Result} -> Result end;
-         {'DOWN', Monitor, process, Pid, Why} -> erlang:error(Why)
-     end || {Pid, Monitor} <- Running].
 
 %% @doc What the function says of the nodes while one that was killed is there again, with its store
 %% and the ring that it had. It ends with the function, however that ends: nobody else knows it.

@@ -167,7 +167,7 @@ filled(How, Keys, Store, Nodes) ->
                     [lists:seq(First, Keys, Step), ?VALUE_BYTES])
            end,
     lists:foreach(fun(ok) -> ok end,
-                  weft_store_ring:at_once(Fill, lists:zip(lists:seq(1, Step), Store))).
+                  weft_kv_crew:map(Fill, lists:zip(lists:seq(1, Step), Store), Step)).
 
 %% In the emulator of the benchmark, which measures cells one after the other.
 once(Key, Measure) ->
