@@ -13,7 +13,7 @@ an_unknown_key_gets_the_nearest_known_one_test_() ->
     [?_assertNotEqual(nomatch, string:find(error_of([{Key, 1}]), "did you mean " ++ Meant ++ "?"))
      || {Key, Meant} <- [{lane, "lanes"}, {resume_timeout, "resume_timeout_ms"},
                          {window_byte, "window_bytes"}, {cluster_nam, "cluster_name"},
-                         {plain_node, "plain_nodes"}]].
+                         {stock_node, "stock_nodes"}]].
 
 an_unknown_key_like_no_other_gets_them_all_test() ->
     Text = error_of([{something_else_entirely, 1}]),
@@ -33,7 +33,7 @@ a_wrong_value_is_named_with_what_it_must_be_test_() ->
                              {window_bytes, 1}, {resume_timeout_ms, -1}, {keepalive_ms, 0},
                              {idle_keepalive_ms, never},
                              {handshake_timeout_ms, infinity}, {pending_handshakes_max, 0},
-                             {plain_nodes, true}, {ports, [{"a", 1}]}, {ports, #{"a" => 70000}},
+                             {stock_nodes, true}, {ports, [{"a", 1}]}, {ports, #{"a" => 70000}},
                              {circuits, both}, {hop_limit, 0}, {faults, 1}, {groups, #{all => []}},
                              {groups, #{g => ["a@h"]}}, {groups, [g]}, {groups_file, 7},
                              {group_names, []}, {attributes, [roles]}]].

@@ -79,10 +79,10 @@ gone(#{node := Node}, Other) ->
 
 stock_nodes_denied(Config) ->
     Stock = stock(Config),
-    Weft = start(weft, #{config => [{plain_nodes, deny}]}, Config),
+    Weft = start(weft, #{config => [{stock_nodes, deny}]}, Config),
     ok = call(Weft, weft_hostile_log, install, []),
     false = connects(Stock, Weft),
-    told(Weft, plain_denied),
+    told(Weft, stock_denied),
     false = connects(Weft, Stock).
 
 remsh(Config) ->

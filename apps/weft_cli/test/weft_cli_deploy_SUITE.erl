@@ -31,7 +31,7 @@ init_per_suite(Config0) ->
               | [{emulator, weft_cli_emulator:start()} || os:getenv("FULL") =:= false]] ++ Config0,
     Certificates = filename:join(?config(priv_dir, Config), "tls"),
     ok = weft_local_tls:create(Certificates),
-    Tls = [{transport, tls}, {plain_nodes, deny},
+    Tls = [{transport, tls}, {stock_nodes, deny},
            {tls_options, weft_local_tls:options(Certificates)}],
     Talk = "spawn(fun F() -> net_adm:ping('db1@127.0.0.1'), "
         "receive after 5 -> F() end end).", % pacing: some hundred calls a second

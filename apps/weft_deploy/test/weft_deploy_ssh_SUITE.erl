@@ -195,7 +195,7 @@ written(Terms, Config) ->
     ok = file:write_file(?config(file, Config), [io_lib:format("~p.~n", [T]) || T <- All]).
 
 weft_settings(Config) ->
-    [{transport, tls}, {plain_nodes, deny}, {tls_options, tls_options(Config)}].
+    [{transport, tls}, {stock_nodes, deny}, {tls_options, tls_options(Config)}].
 
 flags() -> ["+S", "1:1", "+sbwt", "none"].
 

@@ -25,7 +25,7 @@
 -define(FIRST_DIAL_MS, 1000).
 %% Reasons that do not pass by themselves.
 -define(FINAL, [no_such_node, no_epmd, no_port, wrong_cookie, wrong_cluster, wrong_version,
-                wrong_target, not_weft, same_name, superseded, plain_denied, cut, refused]).
+                wrong_target, not_weft, same_name, superseded, stock_denied, cut, refused]).
 
 -type leave_options() :: #{drain_ms => non_neg_integer()}.
 -type result() :: ok | {error, string()}.

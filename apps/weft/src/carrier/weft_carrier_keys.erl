@@ -20,7 +20,7 @@ tuning() ->
       "bytes, from 65536 to 1073741824"},
      {queue_bytes, 134217728, weft_value:between(65536, 1 bsl 40), "bytes, from 65536"},
      {pins, #{}, fun weft_value:is_any/1, "a map from registered names to channels"},
-     {plain_nodes, allow, weft_value:one_of([allow, deny]), "allow or deny"},
+     {stock_nodes, allow, weft_value:one_of([allow, deny]), "allow or deny"},
      {ports, #{}, fun is_ports/1, "a map from node name (a string, without host) to port, "
       "with the key default for all others"},
      {relay_circuits_max, 4096, weft_value:between(0, 1000000), "an integer from 0 to 1000000"},

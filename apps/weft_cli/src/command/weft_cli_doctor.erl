@@ -36,7 +36,7 @@ by_node(Node) ->
 
 unreachable(Node) ->
     [atom_to_list(Node), " can not be reached as by a stock node: is it running, is that its "
-     "cookie, does the epmd on its host know it? With transport tls or plain_nodes deny call "
+     "cookie, does the epmd on its host know it? With transport tls or stock_nodes deny call "
      "weft_doctor:examine() in a shell of a node"].
 
 explain(Text) ->

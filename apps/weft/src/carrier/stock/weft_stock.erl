@@ -5,7 +5,7 @@
 %% A connection that begins with a stock handshake, or to a node that does not answer our hello, is
 %% what the stock carrier makes: one connection without a session, with the VM's own TCP driver as
 %% controller, or over TLS with that of `weft_stock_tls'.
-%% With {plain_nodes, deny} such nodes are refused.
+%% With {stock_nodes, deny} such nodes are refused.
 %%
 %% The kernel makes an atom of a stock node's name before it checks the node's cookie, and atoms are
 %% never freed. So a node whose name is no atom yet has to prove first that it knows the cookie
@@ -44,8 +44,8 @@ init() ->
 -spec offer(weft_transport:socket(), binary(), weft_stranger:place()) -> ok | {error, term()}.
 offer(Socket, FirstMessage, Place) ->
     ok = weft_stranger:heard(Place),
-    case weft_config:get(plain_nodes) of
-        deny -> {error, plain_denied};
+    case weft_config:get(stock_nodes) of
+        deny -> {error, stock_denied};
         allow -> offer_proven(first(Socket, FirstMessage, name(FirstMessage)), Socket, Place)
     end.
 
@@ -174,14 +174,14 @@ recv(Socket, Length, TimeoutMs) ->
 -spec setup(pid(), node(), normal | hidden, node(), pid()) -> no_return().
 setup(Kernel, Node, Type, MyNode, Timer) ->
     dist_util:reset_timer(Timer),
-    case weft_config:get(plain_nodes) =:= allow andalso connect(Node) of
+    case weft_config:get(stock_nodes) =:= allow andalso connect(Node) of
         {ok, Socket, Address} ->
             HsData = hs_data(Kernel, Socket, none, MyNode, Timer, Address),
             dist_util:handshake_we_started(
               HsData#hs_data{other_node = Node, other_version = ?DIST_VERSION,
                              request_type = Type});
         _ ->
-            ?shutdown2(Node, {weft, plain_denied})
+            ?shutdown2(Node, {weft, stock_denied})
     end.
 
 connect(Node) ->

@@ -67,7 +67,7 @@ explain(simultaneous) -> "both nodes called each other at once";
 explain(too_many_new_hosts) ->
     "a node without weft that wants to be given a name, from a host not seen before, after too "
         "many of those: give it a name of its own, or wait";
-explain(plain_denied) -> "a node without weft, and plain_nodes in {weft, tuning} is deny";
+explain(stock_denied) -> "a node without weft, and stock_nodes in {weft, tuning} is deny";
 explain(no_such_node) ->
     "the node is not running: epmd on its host does not know it, or it said so at the broker";
 explain(no_port) ->
