@@ -14,7 +14,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([up_and_the_second_time_nothing/1, nodes_are_looked_at/1, an_unknown_host_key_is_refused/1,
-         a_script_that_takes_too_long_is_ended/1,
+         a_script_that_takes_too_long_is_ended/1, what_a_profile_says_is_not_what_a_script_says/1,
          the_benchmark_measures_between_them/1,
          a_load_is_on_several_hosts/1, an_interrupted_load_leaves_nothing/1,
          a_host_that_can_not_have_a_load_is_named/1,
@@ -23,6 +23,8 @@
          the_guide_from_a_release_to_three_hosts/1]).
 
 -define(PORT, 20022).
+%% Whose shell says something before it does what it is asked to.
+-define(TALKATIVE_PORT, 20023).
 -define(CALL_MS, 300000).
 
 suite() -> [{timetrap, {minutes, 20}}, {userdata, in_sequence}].
@@ -30,7 +32,7 @@ suite() -> [{timetrap, {minutes, 20}}, {userdata, in_sequence}].
 %% Each case goes on with what the one before has left.
 all() ->
     [up_and_the_second_time_nothing, nodes_are_looked_at, an_unknown_host_key_is_refused,
-     a_script_that_takes_too_long_is_ended]
+     a_script_that_takes_too_long_is_ended, what_a_profile_says_is_not_what_a_script_says]
         ++ [Case || Case <- [the_benchmark_measures_between_them,
                              a_load_is_on_several_hosts, an_interrupted_load_leaves_nothing,
                              a_host_that_can_not_have_a_load_is_named],
@@ -90,14 +92,18 @@ keys(Config) ->
     {ok, HostKey} = file:read_file(filename:join(Dir, "hostkey.pub")),
     [Kind, Key | _] = string:lexemes(binary_to_list(HostKey), " \n"),
     ok = file:write_file(filename:join(Keys, "known_hosts"),
-                         [["[", Host, "]:", integer_to_list(?PORT), " ", Kind, " ", Key, "\n"]
-                          || Host <- ?config(hosts, Config)]),
+                         [["[", Host, "]:", integer_to_list(Port), " ", Kind, " ", Key, "\n"]
+                          || Host <- ?config(hosts, Config), Port <- [?PORT, ?TALKATIVE_PORT]]),
+    Talkative = integer_to_list(?TALKATIVE_PORT),
     ok = file:write_file(filename:join(Dir, "sshd_config"),
-                         ["Port ", integer_to_list(?PORT), "\nPort 22\nHostKey ", Dir, "/hostkey\n"
+                         ["Port ", integer_to_list(?PORT), "\nPort ", Talkative, "\nPort 22\n"
+                          "HostKey ", Dir, "/hostkey\n"
                           "AuthorizedKeysFile ", Dir, "/authorized_keys\nPidFile none\n"
                           "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
                           "UsePAM no\nStrictModes no\nPermitRootLogin prohibit-password\n"
-                          "Subsystem sftp internal-sftp\n"]).
+                          "Subsystem sftp internal-sftp\n"
+                          "Match LocalPort ", Talkative, "\n"
+                          "ForceCommand printf hello; exec sh -c \"$SSH_ORIGINAL_COMMAND\"\n"]).
 
 %% One certificate for all hosts, as if each had its own. The key of this one needs no password.
 certificate(Config) ->
@@ -253,8 +259,7 @@ an_unknown_host_key_is_refused(Config) ->
 
 %% With all that it has started but for nodes, and the host can be worked with afterwards.
 a_script_that_takes_too_long_is_ended(Config) ->
-    {ok, Connection} = weft_deploy_ssh:open("10.99.77.1", #{keys => ?config(keys, Config),
-                                                            user => "root", port => ?PORT}),
+    Connection = connected(?PORT, Config),
     Script = "echo begun; sleep 3601 & sleep 3602 | cat & wait\n",
     ?assertEqual({error, "a command took too long"},
                  weft_deploy_ssh:run(Connection, Script, 2000)),
@@ -263,6 +268,21 @@ a_script_that_takes_too_long_is_ended(Config) ->
                  weft_deploy_ssh:run(Connection, "echo one; echo two >&2; exit 3\n", 20000)),
     ok = weft_deploy_ssh:close(Connection),
     ?assertMatch({ok, #{started := [], stopped := [], failed := []}, _}, run(apply, Config)).
+
+connected(Port, Config) ->
+    {ok, Connection} = weft_deploy_ssh:open("10.99.77.1", #{keys => ?config(keys, Config),
+                                                            user => "root", port => Port}),
+    Connection.
+
+%% A profile that ends no line: what the shell says next is on the same one.
+what_a_profile_says_is_not_what_a_script_says(Config) ->
+    Connection = connected(?TALKATIVE_PORT, Config),
+    ?assertEqual({ok, 3, <<"one\n">>},
+                 weft_deploy_ssh:run(Connection, "echo one; exit 3\n", 20000)),
+    ?assertEqual({error, "a command took too long"},
+                 weft_deploy_ssh:run(Connection, "sleep 3603 & wait\n", 2000)),
+    weft_test_nodes:until(fun() -> sleepers(Config) =:= "" end),
+    ok = weft_deploy_ssh:close(Connection).
 
 sleepers(Config) ->
     sh("for p in $(ip netns pids ~ts); do tr '\\0' ' ' < /proc/$p/cmdline; echo; done "
