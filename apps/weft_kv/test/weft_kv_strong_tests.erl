@@ -337,7 +337,7 @@ on_disk_test_() ->
 on_disk(Options) ->
     Ask = fun(Request) ->
               weft_kv_strong_request:run(box, <<"k">>, Request, Options,
-                                         {counters:new(1, []), 10})
+                                         weft_kv_admission:new(10))
           end,
     {ok, First} = started(Options),
     ?assertEqual({ok, not_found}, Ask(get)),
@@ -385,12 +385,12 @@ no_more_run_than_may_though_all_come_at_once_test_() ->
 all_come_at_once(Options) ->
     {ok, Voter} = started(Options),
     ok = sys:suspend(Voter),
-    Running = counters:new(1, []),
+    Running = weft_kv_admission:new(5),
     Self = self(),
     Ask = fun() ->
               Self ! {self(), weft_kv_strong_request:run(box, <<"k">>, get,
                                                          Options#{timeout_ms := 20000},
-                                                         {Running, 5})}
+                                                         Running)}
           end,
     Callers = [spawn_opt(Ask, [link, {priority, high}]) || _ <- lists:seq(1, 100)],
     %% Those that run wait for the replica.
@@ -400,7 +400,7 @@ all_come_at_once(Options) ->
     ok = sys:resume(Voter),
     Answers = [receive {Caller, Answer} -> Answer end || Caller <- Callers],
     ?assertEqual([{error, overload}, {ok, not_found}], lists:usort(Answers)),
-    weft_test_nodes:until(fun() -> counters:get(Running, 1) =:= 0 end),
+    weft_test_nodes:until(fun() -> weft_kv_admission:count(Running) =:= 0 end),
     ended(Voter).
 
 %% It is no reason to end.
@@ -478,7 +478,7 @@ written_anew(Options) ->
     Value = binary:copy(<<"v">>, 100000),
     Run = fun(Request) ->
               weft_kv_strong_request:run(box, <<"k">>, Request, Options,
-                                         {counters:new(1, []), 10})
+                                         weft_kv_admission:new(10))
           end,
     [?assertEqual(ok, Run({put, <<Value/binary, N>>})) || N <- lists:seq(1, 30)],
     File = filename:join(weft_kv_strong_bucket:dir(box, Options), "0.log"),

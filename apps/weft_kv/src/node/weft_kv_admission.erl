@@ -1,21 +1,64 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Requests of a node, each in a process of its own that may go on after its answer, and at
-%% most so many of them at a time (`requests_max'). They count themselves: nothing stays counted of
-%% a caller that is killed, and no process is shared by them. One that is killed is taken off by its
-%% caller; if that has ended as well before, it stays counted.
+%% most so many of them at a time (`requests_max'). They count themselves, in a table that has each
+%% of them while it runs, and no process is shared by them. Those that were killed are removed when
+%% the table seems full, at most once a second.
 -module(weft_kv_admission).
 
--export([is_full/1, run/4, answer/2]).
+-export([new/1, count/1, is_full/1, run/4, answer/2]).
 -export_type([running/0, caller/0]).
 
--type running() :: {counters:counters_ref(), Max :: pos_integer()}.
+-record(running, {
+    table :: ets:table(),
+    max :: pos_integer(),
+    %% When those that had ended were removed, in a monotonic millisecond.
+    swept_ms :: atomics:atomics_ref()}).
+
+%% Requests that are `unlimited' are not counted.
+-opaque running() :: #running{} | unlimited.
 -opaque caller() :: reference().
 
 -define(MARGIN_MS, 1000).
+-define(SWEEP_MS, 1000).
+
+%% @doc None runs. The table ends with the calling process.
+-spec new(Max :: pos_integer() | infinity) -> running().
+new(infinity) -> unlimited;
+new(Max) ->
+    SweptMs = atomics:new(1, [{signed, true}]),
+    ok = atomics:put(SweptMs, 1, erlang:monotonic_time(millisecond) - ?SWEEP_MS),
+    #running{table = ets:new(?MODULE, [public, {write_concurrency, true}]), max = Max,
+             swept_ms = SweptMs}.
+
+%% @doc How many run. Some of them may have been killed.
+-spec count(running()) -> non_neg_integer().
+count(unlimited) -> 0;
+count(#running{table = Table}) ->
+    case ets:info(Table, size) of
+        undefined -> 0;
+        Count -> Count
+    end.
 
 %% @doc Would one more be refused? Asked before anything is made for it.
 -spec is_full(running()) -> boolean().
-is_full({Running, Max}) -> counters:get(Running, 1) >= Max.
+is_full(unlimited) -> false;
+is_full(#running{max = Max} = Running) ->
+    count(Running) >= Max andalso not (is_swept(Running) andalso count(Running) < Max).
+
+%% Each look takes as long as there are requests.
+is_swept(#running{table = Table, swept_ms = SweptMs}) ->
+    NowMs = erlang:monotonic_time(millisecond),
+    LastMs = atomics:get(SweptMs, 1),
+    case NowMs - LastMs >= ?SWEEP_MS
+        andalso atomics:compare_exchange(SweptMs, 1, LastMs, NowMs) of
+        ok ->
+            noted(fun() ->
+                      [ets:delete(Table, Pid) || {Pid} <- ets:tab2list(Table),
+                                                 not is_process_alive(Pid)]
+                  end),
+            true;
+        _ -> false
+    end.
 
 %% @doc The answer that Request gives to its caller (`answer/2'), in a process that Begin makes.
 %% There may be none: there are too many requests, time is over, or the process has ended.
@@ -23,16 +66,15 @@ is_full({Running, Max}) -> counters:get(Running, 1) >= Max.
           Begin :: fun((fun(() -> term())) -> {pid(), Monitor :: reference()}),
           TimeoutMs :: pos_integer(), running()) ->
           {answer, term()} | overload | timeout | {ended, Reason :: term()}.
-run(Request, Begin, TimeoutMs, {Running, _Max} = Limit) ->
+run(Request, Begin, TimeoutMs, Running) ->
     Alias = alias([reply]),
-    {Pid, Monitor} = Begin(fun() -> counted(Request, Alias, Limit) end),
+    {Pid, Monitor} = Begin(fun() -> counted(Request, Alias, Running) end),
     receive
         {Alias, Answer} ->
             true = demonitor(Monitor, [flush]),
             Answer;
         {'DOWN', Monitor, process, Pid, Reason} ->
             _ = unalias(Alias),
-            ok = uncounted(Reason, Running),
             {ended, Reason}
     after TimeoutMs + ?MARGIN_MS ->
         _ = unalias(Alias),
@@ -40,20 +82,27 @@ run(Request, Begin, TimeoutMs, {Running, _Max} = Limit) ->
         receive {Alias, Answer} -> Answer after 0 -> timeout end
     end.
 
-%% Callers of the same moment have not seen each other.
-counted(Request, Alias, {Running, Max}) ->
-    ok = counters:add(Running, 1, 1),
+counted(Request, Alias, unlimited) ->
+    weft_redact:run(fun() -> Request(Alias) end);
+counted(Request, Alias, #running{table = Table, max = Max} = Running) ->
+    ok = noted(fun() -> ets:insert(Table, {self()}) end),
     try
-        case counters:get(Running, 1) > Max of
+        %% Callers of the same moment have not seen each other.
+        case count(Running) > Max of
             true -> Alias ! {Alias, overload};
             false -> weft_redact:run(fun() -> Request(Alias) end)
         end
-    after counters:sub(Running, 1, 1)
+    after noted(fun() -> ets:delete(Table, self()) end)
     end.
 
-%% Who is killed, for too large a heap, for example, has not said that it ends.
-uncounted(killed, Running) -> counters:sub(Running, 1, 1);
-uncounted(_, _Running) -> ok.
+%% Of an application that was stopped meanwhile there is no table.
+noted(Note) ->
+    try
+        _ = Note(),
+        ok
+    catch
+        error:badarg -> ok
+    end.
 
 %% @doc In the process of the request, once.
 -spec answer(caller(), term()) -> ok.

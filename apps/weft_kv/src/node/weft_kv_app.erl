@@ -24,8 +24,9 @@ start(_Type, _Args) ->
             end
     end.
 
-started(#{buckets := Buckets} = Config) ->
-    ok = persistent_term:put(?MODULE, Config#{running => counters:new(1, [])}),
+%% The process that calls it is there until the application has stopped.
+started(#{buckets := Buckets, requests_max := Max} = Config) ->
+    ok = persistent_term:put(?MODULE, Config#{running => weft_kv_admission:new(Max)}),
     ok = weft_kv_durability:publish(Buckets),
     case weft_kv_sup:start_link(Config) of
         {ok, Pid} ->
@@ -111,11 +112,10 @@ buckets() ->
         none -> {error, not_running}
     end.
 
-%% @doc The counter of running requests, and their limit.
+%% @doc The requests that run.
 -spec running() -> weft_kv_admission:running().
 running() ->
-    #{running := Running, requests_max := Max} = persistent_term:get(?MODULE),
-    {Running, Max}.
+    maps:get(running, persistent_term:get(?MODULE)).
 
 %% @doc How the process of a request is started. By one supervisor only for an experiment, see
 %% `weft_kv_request_sup'.

@@ -115,7 +115,6 @@ read() ->
         {none, _} -> not_running;
         {_, {error, not_running}} -> not_running;
         {Counters, Entropy} ->
-            {Running, _} = weft_kv_app:running(),
             Said = living(),
             Sum = fun(Key) -> lists:sum([map_get(Key, Has) || {partition, Has} <- Said]) end,
             maps:merge(
@@ -124,7 +123,7 @@ read() ->
               #{requests => counted(?KINDS, 0, Counters),
                 request_us => counted(?KINDS, length(?KINDS), Counters),
                 errors => counted(?ERRORS, 2 * length(?KINDS), Counters),
-                running => counters:get(Running, 1), entropy => Entropy,
+                running => weft_kv_admission:count(weft_kv_app:running()), entropy => Entropy,
                 strong => maps:from_list([{Status, length([Is || {replica, Is} <- Said,
                                                                  Is =:= Status])}
                                           || Status <- [voting, founding, forgotten]])})

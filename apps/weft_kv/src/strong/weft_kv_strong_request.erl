@@ -23,7 +23,7 @@ run(Bucket, Key, Request, Options, Running) ->
           weft_kv_strong_proposer_core:result() | {error, {unknown, term()}}.
 members(Bucket, Partition, Request, Options) ->
     started({Bucket, Partition, weft_kv_strong_members:key()}, Request, Options,
-            {counters:new(1, []), 1}).
+            weft_kv_admission:new(infinity)).
 
 started(Place, Request, #{timeout_ms := TimeoutMs} = Options, Running) ->
     Propose = fun(To) -> proposed(Place, Request, Options, To) end,
