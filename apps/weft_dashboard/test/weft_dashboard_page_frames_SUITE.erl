@@ -18,6 +18,7 @@
          a_comment_stays_while_it_is_written/1, no_path_is_asked_for_that_nobody_sees/1,
          who_leaves_a_view_and_comes_back_asks_once/1,
          why_a_recording_can_not_be_read_is_told_until_the_next_step/1,
+         what_takes_too_long_does_not_end_the_replay/1,
          of_the_past_nothing_of_today_is_shown/1,
          while_a_recording_is_shown_nothing_is_broken/1]).
 -export([a_cell_of_the_matrix_has_what_is_known_of_its_pair/1,
@@ -41,6 +42,7 @@ all() ->
      a_server_that_closes_at_once_is_called_less_and_less, a_comment_stays_while_it_is_written,
      no_path_is_asked_for_that_nobody_sees, who_leaves_a_view_and_comes_back_asks_once,
      why_a_recording_can_not_be_read_is_told_until_the_next_step,
+     what_takes_too_long_does_not_end_the_replay,
      of_the_past_nothing_of_today_is_shown, while_a_recording_is_shown_nothing_is_broken,
      a_cell_of_the_matrix_has_what_is_known_of_its_pair,
      the_colours_of_the_matrix_say_what_is_far_from_the_mean,
@@ -299,6 +301,38 @@ why_a_recording_can_not_be_read_is_told_until_the_next_step(Config) ->
 
 note(Text, Browser) ->
     _ = until(["document.getElementById('note').textContent === '", Text, "'"], Browser).
+
+%% Where none is shown there is nothing to stay in.
+what_takes_too_long_does_not_end_the_replay(Config) ->
+    Browser = opened("", Config),
+    _ = evaluate("window.isLate = false; answers['/api/recording'] = (query) => "
+                 "!query.has('at') ? { from_ms: 0, to_ms: 100000 } : isLate "
+                 "? { error: 'this took too long', status: 504 } : past(query); 0", Browser),
+    to_the_past("graph", Browser),
+    _ = evaluate("isLate = true", Browser),
+    press("Play", Browser),
+    is_late(Browser),
+    patch(#{nodes => #{?FIRST => #{state => silent}}}, Browser),
+    a_while(Browser),
+    ?assertEqual([<<"true">>, <<"1000">>],
+                 evaluate(["[", past(), ", new URLSearchParams(location.hash.slice(1)).get('at')]"],
+                          Browser)),
+    _ = evaluate("isLate = false", Browser),
+    press("Play", Browser),
+    _ = until("/^recorded [^;]*:[1-5]1$/.test(document.getElementById('note').textContent)",
+              Browser),
+    press("Back to now", Browser),
+    note(<<>>, Browser),
+    _ = evaluate("isLate = true; location.hash = 'at=5000'", Browser),
+    is_late(Browser),
+    ?assertEqual(<<"false">>, evaluate(past(), Browser)),
+    ?assertEqual([], errors(Browser)).
+
+is_late(Browser) ->
+    _ = until("document.getElementById('note').textContent.endsWith(' took too long; try again')",
+              Browser).
+
+past() -> "document.documentElement.dataset.past".
 
 of_the_past_nothing_of_today_is_shown(Config) ->
     Browser = opened("#view=names", Config),

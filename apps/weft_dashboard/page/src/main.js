@@ -27,6 +27,8 @@ import { timelineView } from "./views/timeline.js";
 const GRAPH_MAX = 20;
 // To ask all agents takes ten seconds at most.
 const SILENT_MS = 20000;
+// The status of what the server could not read in time.
+const LATE = 504;
 const TITLES = {
   graph: "Graph", matrix: "Matrix", node: "Node", names: "Names", store: "Store",
   alarms: "Alarms", timeline: "Timeline", chaos: "Chaos",
@@ -144,9 +146,19 @@ async function choose() {
     player.shown(true);
   } catch (error) {
     if (state.at !== at) return;
-    address.set({ at: undefined });
-    troubled(error.message);
+    const isLate = error.status === LATE;
+    if (isLate && state.shown?.isPast) stay();
+    else address.set({ at: undefined });
+    troubled(isLate ? `to read ${time(Number(at))} took too long; try again` : error.message);
   }
+}
+
+// The picture of the recording that is shown stays, and its time is that of the address again: so
+// Play asks once more for what comes after it.
+function stay() {
+  player.pause();
+  state.at = String(state.shown.model.at_ms);
+  address.set({ at: state.at });
 }
 
 function troubled(text) {

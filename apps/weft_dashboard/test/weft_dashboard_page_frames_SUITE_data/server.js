@@ -4,7 +4,7 @@
 
 // The model, which is the server's own unless a test says another one.
 window.model = undefined;
-// By path: JSON, or a function of the query that gives it.
+// By path: JSON, or a function of the query that gives it. An error may have a status.
 window.answers = {
   "/api/about": {
     node: "n001@host", acts: true, chaos: false, recording: true, events: false, period_ms: 1000,
@@ -39,7 +39,8 @@ window.fetch = async (path) => {
   asked.push(pathname);
   const answer = answers[pathname] ?? { error: `nobody has said what ${pathname} answers` };
   const json = typeof answer === "function" ? await answer(searchParams) : answer;
-  return new Response(JSON.stringify(json), { status: json.error === undefined ? 200 : 404 });
+  const status = json.error === undefined ? 200 : json.status ?? 404;
+  return new Response(JSON.stringify(json), { status });
 };
 
 window.times = (path) => asked.filter((other) => other === path).length;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions to the server (GET) and actions (POST, with the token). Errors are Error objects with
-// the words of the server. The token is kept in this variable only: a reload forgets it.
+// the words of the server, and its status. The token is kept in this variable only: a reload
+// forgets it.
 
 let token = "";
 
@@ -11,8 +12,9 @@ export const hasToken = () => token !== "";
 
 async function answer(response) {
   const json = await response.json().catch(() => ({ error: `status ${response.status}` }));
-  if (!response.ok) throw new Error(json.error ?? `status ${response.status}`);
-  return json;
+  if (response.ok) return json;
+  const { status } = response;
+  throw Object.assign(new Error(json.error ?? `status ${status}`), { status });
 }
 
 async function request(path, options) {

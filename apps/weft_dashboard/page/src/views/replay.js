@@ -55,6 +55,7 @@ export function replay({ onError }) {
   return {
     element,
     play,
+    pause,
     // A picture is shown, of the recording or of now.
     shown(isPast) {
       element.hidden = !isPast;
