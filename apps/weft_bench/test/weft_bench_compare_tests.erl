@@ -60,7 +60,8 @@ other_numbers_than_those_of_calls_are_compared_test_() ->
 
 what_fails_now_is_worse_and_what_is_gone_is_told_test() ->
     Old = [{#{}, weft_1, messages_per_s, ?OLD}, {#{}, weft_4, messages_per_s, ?OLD}],
-    ?assertEqual([{<<"weft_1">>, fails}, {<<"weft_4">>, gone}],
+    %% The last one is how many fail.
+    ?assertEqual([{<<"weft_1">>, fails}, {<<"weft_4">>, gone}, {<<"weft_1">>, worse}],
                  verdicts(Old, [{#{}, weft_1, failed, [<<"timeout">>]}])).
 
 what_is_lost_or_fails_is_worse_however_fast_it_is_test_() ->
@@ -84,6 +85,34 @@ a_number_that_is_not_there_any_more_is_worse_test() ->
              weft_bench_compare:changes(weft_report_sample:results(Old),
                                         weft_report_sample:results(New), 0.9), []),
     ?assertMatch({match, _}, re:run(Text, "recovery kill s +3.00 s +- +gone", [unicode])).
+
+%% Those of a cell that only the new run has, too; it may have nothing else.
+failures_are_told_also_if_there_are_no_more_of_them_test_() ->
+    Run = fun(Worked, Failures) ->
+                  weft_report_sample:results(
+                    [{#{}, weft_1, messages_per_s, lists:duplicate(Worked, 100)}
+                     || Worked > 0]
+                    ++ [{#{}, weft_1, failed, lists:duplicate(Failures, <<"timeout">>)}])
+          end,
+    [{lists:concat([Title, " ", Old]),
+      ?_assertMatch({match, _},
+                    re:run(weft_bench_compare:text(
+                             weft_bench_compare:changes(Before, Now, 0.9), []),
+                           ["\n", Title, ": 1\n.*weft, 1 lane +failed +", Old, " +", New, "\\b"],
+                           [dotall, unicode]))}
+     || {Title, Before, Now, Old, New} <-
+            [{"other failures", Run(3, 1), Run(3, 1), "1 of 4 fail", "1 of 4 fail"},
+             {"other failures", Run(0, 3), Run(0, 2), "3 of 3 fail", "2 of 2 fail"},
+             {"other failures", Run(0, 0), Run(0, 2), "-", "2 of 2 fail"},
+             {"better", Run(3, 2), Run(3, 0), "2 of 5 fail", "0 of 3 fail"},
+             {"better", Run(0, 3), Run(2, 1), "3 of 3 fail", "1 of 3 fail"}]].
+
+%% Of nothing that works in both runs it can not be said that it did not get worse.
+what_fails_in_both_runs_is_not_compared_test() ->
+    Fails = {#{}, weft_1, failed, [<<"timeout">>]},
+    ?assertEqual(2, main([Fails], [Fails], [])),
+    Works = {#{}, stock, messages_per_s, ?OLD},
+    ?assertEqual(0, main([Fails, Works], [Fails, Works], [])).
 
 %% Also if the others are as fast as before.
 more_repetitions_that_fail_are_worse_test_() ->
@@ -327,6 +356,69 @@ what_is_slower_in_a_table_is_worse_test_() ->
                 {0, ?STORES, "stores.csv", "^redis,put,", fun store_is_slower/1},
                 {1, ?ETS, "results.csv", "sched,1,.*set,no,0,.* insert\"", fun bench_is_slower/1}]].
 
+%% Every turn of it, one of several, and what the stores of others only tell of the machine.
+what_fails_in_a_table_is_worse_test_() ->
+    [{lists:concat([Dir, " ", Line]),
+      {timeout, 60, ?_assertEqual(Status, changed_table(Dir, Name, Line, fun fails/1))}}
+     || {Status, Dir, Name, Line} <- [{1, ?STORES, "stores.csv", "^weft,put,16,"},
+                                      {1, ?STORES, "stores.csv", "^weft,put,16,1,"},
+                                      {0, ?STORES, "stores.csv", "^redis,put,16,1,"},
+                                      {1, ?ETS, "results.csv", "sched,1,.*set,no,0,.* insert\""}]].
+
+fails([Bench, Otp, Args, Axis, At, What, _Ms]) -> [Bench, Otp, Args, Axis, At, What, none];
+fails([Store, Operation, Clients, Turn | Numbers]) ->
+    [Store, Operation, Clients, Turn | [none || _ <- Numbers]].
+
+%% A phase has no name where a run fails, and a run has none where its emulator does not start. They
+%% are known from the other table, if not from an earlier iteration.
+what_fails_in_bencherl_is_told_by_its_name_test_() ->
+    Old = [{1, "[1] in", 2}, {1, "[1] out", 3}, {1, "[1] in", 2}, {1, "[1] out", 3},
+           {1, "[10] in", 2}, {2, "[1] in", 1}],
+    [{Title, ?_assertEqual(Expected, lists:sort(failed_of(Old, New)))}
+     || {Title, New, Expected} <-
+            [{"a run", [{1, "[1] in", 2}, {1, "[1] out", 3}, {1, "[1]", none}, {1, "[10] in", 2},
+                        {2, "[1] in", 1}],
+              [{worse, <<"bencherl bench [1] in">>, 1, 2},
+               {worse, <<"bencherl bench [1] out">>, 1, 2}]},
+             {"a point", [{1, "", none}, {1, "", none}, {2, "[1] in", 1}],
+              [{Verdict, <<"bencherl bench ", What/binary>>, 2, 2}
+               || Verdict <- [fails, worse],
+                  What <- [<<"[10] in">>, <<"[1] in">>, <<"[1] out">>]]},
+             {"what nobody knows", Old ++ [{3, "", none}],
+              [{failing, <<"bencherl bench">>, 1, 1}]}]].
+
+%% What is said of failures, each with how many failed of how many in the new run.
+failed_of(Old, New) ->
+    Base = filename:join(filename:basedir(user_cache, "weft_bench_compare_tests"), "bencherl"),
+    [OldDir, NewDir] = Dirs = [filename:join(Base, Name) || Name <- ["old", "new"]],
+    try
+        [ok = bencherl(Dir, Lines) || {Dir, Lines} <- lists:zip(Dirs, [Old, New])],
+        {ok, Before, _} = weft_bench_tables:read(OldDir, NewDir),
+        {ok, Now, _} = weft_bench_tables:read(NewDir, OldDir),
+        lists:usort([{Verdict, Workload, Failed, Failed + measured(Cell, Variant, Now)}
+                     || #{verdict := Verdict, variant := Variant,
+                          cell := {_, Workload, _, _, _, _} = Cell}
+                            <- weft_bench_compare:changes(Before, Now, 0.9),
+                        Failed <- [length(weft_report_results:trouble(Cell, Variant, Now))],
+                        Failed > 0, Verdict =/= same])
+    after
+        file:del_dir_r(Base)
+    end.
+
+measured(Cell, Variant, Results) ->
+    case weft_report_results:measured(Cell, Variant, <<"run_us">>, Results) of
+        {ok, #{count := Count}} -> Count;
+        none -> 0
+    end.
+
+bencherl(Dir, Lines) ->
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    ok = file:write_file(filename:join(Dir, "results.csv"),
+                         ["bench,otp,erl_args,axis,at,what,ms\n"
+                          | [weft_report_csv:line([bench, 25, "", sched, At, What, Ms])
+                             || {At, What, Ms} <- Lines]]),
+    weft_report_record:write_environment(Dir, [{"cores", "2"}]).
+
 store_is_slower([Store, Operation, Clients, Turn, Calls, Errors, _PerS | Times]) ->
     [Store, Operation, Clients, Turn, Calls, Errors, <<"1.0">> | Times].
 
@@ -354,7 +446,8 @@ changed_table(Dir, Name, Kind, Change) ->
 %% Which command it was is told, where it is known.
 what_can_not_be_compared_is_told_test_() ->
     [{Dir, ?_assertMatch({{error, _}, true},
-                         {weft_bench_tables:read(Dir), is_told(Said, weft_bench_tables:read(Dir))})}
+                         {weft_bench_tables:read(Dir, Dir),
+                          is_told(Said, weft_bench_tables:read(Dir, Dir))})}
      || {Dir, Said} <- [{"docs/benchmarks/names", "bin/bench names"},
                         {"docs/benchmarks/groups", "bin/bench groups"},
                         {"docs/benchmarks/topologies", "bin/bench topologies"},
@@ -364,4 +457,5 @@ what_can_not_be_compared_is_told_test_() ->
 is_told(Said, {error, Text}) -> string:find(Text, Said) =/= nomatch.
 
 cells_are_no_table_test() ->
-    ?assertEqual(none, weft_bench_tables:read("docs/benchmarks/quick")).
+    Dir = "docs/benchmarks/quick",
+    ?assertEqual(none, weft_bench_tables:read(Dir, Dir)).

@@ -93,18 +93,28 @@ nodes_are_swept(Config) ->
                  lists:usort([{Axis, At} || #{axis := Axis, at := At} <- Rows])).
 
 %% In the layout of BenchErl, unchanged. One prints something else each time, one crashes: both are
-%% told of, and the third is measured.
+%% told of, and the third is measured. What crashes is in the table with all that it left out.
 benchmarks_of_a_directory(Config) ->
     Dir = source(Config, "steady", "bench_args(_, _) -> [[1]].\nrun([1], _, _) -> ok.\n"),
     _ = source(Config, "unsteady", "bench_args(_, _) -> [[1]].\n"
                "run([1], _, _) -> io:format(\"~p~n\", [os:system_time()]), ok.\n"),
-    _ = source(Config, "crashing", "bench_args(_, _) -> [[1]].\nrun([1], _, _) -> exit(bad).\n"),
+    _ = source(Config, "crashing", "bench_args(_, _) -> [[1], [2]].\n"
+               "run([1], _, _) -> ok;\nrun([2], _, _) -> exit(bad).\n"),
     {ok, #{rows := Rows, failed := Failed, insane := Insane}} =
         run(#{include => ["steady", "unsteady", "crashing"], bench_dir => Dir,
               schedulers => [1]}, Config),
-    ?assertEqual(["steady", "unsteady"], lists:usort([Bench || #{bench := Bench} <- Rows])),
+    ?assertEqual(["crashing", "steady", "unsteady"],
+                 lists:usort([Bench || #{bench := Bench} <- Rows])),
     ?assertMatch([_], Failed),
-    ?assertEqual(["unsteady"], Insane).
+    ?assertEqual(["unsteady"], Insane),
+    ?assertEqual([{<<"crashing">>, <<"[2]">>}, {<<"crashing">>, <<"[2]">>}], without_time(Config)),
+    {ok, Times} = weft_bencherl_files:read(results(Config)),
+    ?assertEqual(length(Rows), length(Times)).
+
+%% The lines of the table that have none.
+without_time(Config) ->
+    {ok, Text} = file:read_file(filename:join(results(Config), "results.csv")),
+    [{Bench, What} || [Bench, _, _, _, _, What, <<"none">>] <- weft_report_csv:parse(Text)].
 
 %% The original of a benchmark is run instead of ours, not beside it.
 ours_are_replaced(Config) ->
@@ -169,6 +179,7 @@ hangs_are_told(Config) ->
         run(#{include => ["hanging" | after_it("other")], bench_dir => Dir, schedulers => [1],
               timeout_ms => 1000}, Config),
     ?assertEqual(2 * length(after_it("other")), length(Rows)),
+    ?assertEqual([{<<"hanging">>, <<>>}, {<<"hanging">>, <<>>}], without_time(Config)),
     ?assertMatch({match, _}, re:run(Text, "hanging:bench_args/2 did not end within 1 s")).
 
 %% It hears nothing, so it is not told to end but ended. It has to stand still before its time is

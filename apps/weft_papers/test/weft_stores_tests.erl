@@ -86,14 +86,23 @@ what_only_fails_has_no_times_test() ->
 
 %% What the others have done is not lost, but for a disk that is full: that ends all.
 what_fails_is_told_and_not_measured_test() ->
-    ?assertEqual([#{}], weft_stores:tried("one", fun() -> [#{}] end)),
-    Failed = weft_stores:tried("two, turn 1", fun() -> error(no_memory) end),
+    Tried = fun(Turn, Measure) ->
+                    weft_stores:tried(Turn, Measure, fun() -> self() ! {written, Turn} end)
+            end,
+    ?assertEqual([#{}], Tried("one", fun() -> [#{}] end)),
+    Failed = Tried("two, turn 1", fun() -> error(no_memory) end),
     ?assertEqual([{failed, "two, turn 1"}], Failed),
-    ?assertEqual([{failed, "three"}], weft_stores:tried("three", fun() -> exit(killed) end)),
-    ?assertThrow({results, _}, weft_stores:tried("four", fun() -> throw({results, "full"}) end)),
+    ?assertEqual([{failed, "three"}], Tried("three", fun() -> exit(killed) end)),
+    ?assertThrow({results, _}, Tried("four", fun() -> throw({results, "full"}) end)),
+    ?assertEqual(["two, turn 1", "three"], written()),
     {failed, Text} = weft_stores:status([#{store => one, operation => get, calls => 1, errors => 0}
                                          | Failed]),
     ?assertEqual("failed: two, turn 1", unicode:characters_to_list(Text)).
+
+written() ->
+    receive {written, Turn} -> [Turn | written()]
+    after 0 -> []
+    end.
 
 %% Of a server that does not answer as it should, or ends: the connection is not used any more.
 a_connection_that_fails_is_an_error_test() ->

@@ -12,9 +12,11 @@
 %% compared by its share (`weft_bench_compare_shares').
 %%
 %% What was measured and now fails is worse, also if only more repetitions fail than before, and so
-%% is a number that a cell does not have any more, though it was measured. What was zero has no size
-%% that a change could be compared with: more of it is worse where less is better, for example of
-%% lost messages, unless the intervals of both medians overlap.
+%% is a number that a cell does not have any more, though it was measured. Other failures are told,
+%% as the cell may have no number: of a cell in which as many repetitions fail as before, or that
+%% only the new run has. What was zero has no size that a change could be compared with: more of it
+%% is worse where less is better, for example of lost messages, unless the intervals of both medians
+%% overlap.
 %%
 %% The stock carriers are not ours, nor are the stores of others: they are the yardstick. That they
 %% changed says that the machine did, or its load; it is told, and is no regression.
@@ -27,7 +29,7 @@
 -define(COLUMNS, 100).
 
 -type change() :: #{cell := weft_report_record:cell(), variant := binary(), metric := binary(),
-                    verdict := worse | better | noise | same | fails | gone,
+                    verdict := worse | better | noise | same | fails | failing | gone,
                     %% Less than 1 is worse. None where there is nothing to compare with.
                     change := float() | none, interval := weft_report_interval:interval(),
                     old := weft_report_results:measured() | repetitions(),
@@ -101,7 +103,7 @@ status_of_all([]) -> fail("no variant was measured in the same cell in both runs
 status_of_all(Statuses) -> lists:max(Statuses).
 
 one(Name, OldDir, NewDir, Threshold) ->
-    case {read(OldDir), read(NewDir)} of
+    case {read(OldDir, NewDir), read(NewDir, OldDir)} of
         {{ok, Old, OldPlace}, {ok, New, NewPlace}} ->
             Changes = changes(Old, New, Threshold),
             [io:format("~n~ts~n", [Name]) || Name =/= whole],
@@ -114,21 +116,21 @@ one(Name, OldDir, NewDir, Threshold) ->
 status(Changes) ->
     Worse = [x || #{verdict := Verdict} = Change <- Changes, is_ours(Change),
                   Verdict =:= worse orelse Verdict =:= fails],
-    Compared = [x || #{verdict := Verdict} <- Changes, Verdict =/= gone],
+    Compared = [x || #{verdict := Verdict} <- Changes, Verdict =/= gone, Verdict =/= failing],
     case {Worse, Compared} of
         {[], []} -> nothing;
         {[], _} -> 0;
         {[_ | _], _} -> 1
     end.
 
-read(Dir) ->
+read(Dir, Beside) ->
     case weft_load_cli:is_load(Dir) of
         true -> weft_load_results:read(Dir);
-        false -> read_table(Dir)
+        false -> read_table(Dir, Beside)
     end.
 
-read_table(Dir) ->
-    case weft_bench_tables:read(Dir) of
+read_table(Dir, Beside) ->
+    case weft_bench_tables:read(Dir, Beside) of
         none -> read_cells(Dir);
         Table -> Table
     end.
@@ -157,7 +159,7 @@ configured(Both) ->
 
 %% ---- changes ----
 
-%% @doc All that the old run has measured, compared with the new one.
+%% @doc All that the old run has measured, compared with the new one, and what failed in either.
 -spec changes(Old :: weft_report_results:results(), New :: weft_report_results:results(),
               Threshold :: float()) -> [change()].
 changes(Old, New, Threshold) ->
@@ -167,9 +169,12 @@ changes(Old, New, Threshold) ->
         Best <- [weft_report_results:best(Metric)], Best =/= none,
         Variant <- weft_report_results:variants(Cell, Old),
         {ok, Measured} <- [weft_report_results:measured(Cell, Variant, Metric, Old)]]
-        ++ [Change || Cell <- weft_report_results:cells(Old),
-                      Variant <- weft_report_results:variants(Cell, Old),
+        ++ [Change || {Cell, Variant} <- lists:usort(pairs(Old) ++ pairs(New)),
                       Change <- failures(Cell, Variant, Old, New)].
+
+pairs(Results) ->
+    [{Cell, Variant} || Cell <- weft_report_results:cells(Results),
+                        Variant <- weft_report_results:variants(Cell, Results)].
 
 change({Cell, Variant, Metric} = Key, Measured, Best, {Old, New} = Runs, Threshold) ->
     Change = #{cell => Cell, variant => Variant, metric => Metric, old => Measured},
@@ -226,13 +231,19 @@ verdict(Change, false, Threshold) when Change < Threshold -> worse;
 verdict(Change, false, Threshold) when Change > 1 / Threshold -> better;
 verdict(_Change, _IsNoise, _Threshold) -> same.
 
-%% Repetitions that failed are in no number. If none works any more each metric says so.
+%% Repetitions that failed are in no number.
 failures(Cell, Variant, Old, New) ->
-    {Before, OfOld} = Was = failed(Cell, Variant, Old),
-    {Now, OfNew} = Is = failed(Cell, Variant, New),
-    [#{cell => Cell, variant => Variant, metric => <<"failed">>, verdict => worse, change => none,
+    {Before, _} = Was = failed(Cell, Variant, Old),
+    {Now, _} = Is = failed(Cell, Variant, New),
+    [#{cell => Cell, variant => Variant, metric => <<"failed">>, verdict => Verdict, change => none,
        interval => none, old => Was, new => Is}
-     || Now < OfNew, Now * OfOld > Before * OfNew].
+     || Before + Now > 0, Verdict <- [of_failures(Was, Is)]].
+
+of_failures(_Was, {0, 0}) -> gone;
+of_failures({0, 0}, _Is) -> failing;
+of_failures({Before, OfOld}, {Now, OfNew}) when Now * OfOld > Before * OfNew -> worse;
+of_failures({Before, OfOld}, {Now, OfNew}) when Now * OfOld < Before * OfNew -> better;
+of_failures(_Was, _Is) -> failing.
 
 failed({_, Workload, _, _, _, _} = Cell, Variant, Results) ->
     Failed = length([x || {failed, _} <- weft_report_results:trouble(Cell, Variant, Results)]),
@@ -249,7 +260,7 @@ is_ours(#{variant := Variant}) ->
 %% ---- text ----
 
 %% @doc The comparison as lines of at most 100 columns: differences of the environment, what changed
-%% (worst first), and a sum.
+%% (worst first), other failures, and a sum.
 -spec text([change()], [{Key :: binary(), Old :: binary(), New :: binary()}]) ->
           unicode:chardata().
 text(Changes, Differences) ->
@@ -257,7 +268,8 @@ text(Changes, Differences) ->
     [[note(Difference) || Difference <- Differences],
      yardstick(Others),
      group("WORSE", [worse, fails], Ours), group("better", [better], Ours),
-     group("not of weft, changed", [worse, fails, better], Others), sum(Ours)].
+     group("not of weft, changed", [worse, fails, better], Others),
+     group("other failures", [failing], Changes), sum(Ours)].
 
 %% What has no room is in the files.
 note({Key, Old, New}) ->
@@ -305,6 +317,7 @@ row(#{cell := Cell, variant := Variant, metric := Metric, change := Change,
      weft_report_words:interval(Interval)].
 
 side(none, _Metric) -> "-";
+side({0, 0}, _Metric) -> "-";
 side({Failed, Of}, _Metric) -> io_lib:format("~b of ~b fail", [Failed, Of]);
 side(#{median := Median}, Metric) ->
     weft_report_words:value(Median, weft_report_words:unit(Metric)).

@@ -1,11 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What `bin/bench stores' and `bin/bench bencherl' have left, as results of the benchmark, so
 %% that two such runs can be compared like others. Of stores each turn is a repetition, of BenchErl
-%% each iteration. Other commands leave tables that can not be compared; which one it was is told.
+%% each iteration. What failed has a line without a number. Other commands leave tables that can not
+%% be compared; which one it was is told.
 -module(weft_bench_tables).
 
--export([read/1]).
+-export([read/2]).
 
+%% What has no number.
+-define(NONE, <<"none">>).
 -define(BENCHERL, [<<"bench">>, <<"otp">>, <<"erl_args">>, <<"axis">>, <<"at">>, <<"what">>,
                    <<"ms">>]).
 %% Columns of stores.csv, and which metrics they are.
@@ -15,14 +18,16 @@
 %% These measure each number once, or count what is no metric.
 -define(OTHERS, ["names", "locks", "groups", "topologies", "costs"]).
 
-%% @doc None where there is a table that is no such one, as that of cells. The error is a text.
--spec read(file:filename()) ->
+%% @doc What is in a directory. The one that it is compared with, beside it, may know names of what
+%% failed in this one. None where there is a table that is no such one, as that of cells. The error
+%% is a text.
+-spec read(file:filename(), Beside :: file:filename()) ->
           {ok, weft_report_results:results(), weft_report_warnings:environment()}
           | {error, string()} | none.
-read(Dir) ->
+read(Dir, Beside) ->
     case {lines(Dir, "results"), lines(Dir, "stores"), others(Dir)} of
         {{ok, [?BENCHERL | Lines]}, _, _} ->
-            results(bencherl(Lines), Dir);
+            results(bencherl(Lines, Lines ++ bencherl_lines(Beside)), Dir);
         {{error, enoent}, {ok, [Columns | Lines]}, _} ->
             results(stores(Columns, Lines), Dir);
         {{error, enoent}, {error, enoent}, [Command | _]} ->
@@ -33,6 +38,12 @@ read(Dir) ->
                        [Dir]);
         _ ->
             none
+    end.
+
+bencherl_lines(Dir) ->
+    case lines(Dir, "results") of
+        {ok, [?BENCHERL | Lines]} -> Lines;
+        _ -> []
     end.
 
 lines(Dir, Name) ->
@@ -54,9 +65,28 @@ results(Rows, Dir) ->
 error_text(Format, Arguments) -> {error, lists:flatten(io_lib:format(Format, Arguments))}.
 
 %% Iterations of a point follow each other, and have no number in the file.
-bencherl(Lines) ->
-    {Rows, _} = lists:mapfoldl(fun time/2, #{}, Lines),
+bencherl(Lines, Known) ->
+    Names = maps:map(fun(_Point, Whats) -> lists:usort(Whats) end,
+                     maps:groups_from_list(fun(Line) -> lists:sublist(Line, 5) end,
+                                           fun(Line) -> lists:nth(6, Line) end,
+                                           [Line || Line <- Known, lists:last(Line) =/= ?NONE])),
+    {Rows, _} = lists:mapfoldl(fun time/2, #{}, [Named || Line <- Lines,
+                                                          Named <- named(Line, Names)]),
     Rows.
+
+%% What failed has not told its phases, nor its arguments if the point failed before them. It is all
+%% of this point that is known by such a name.
+named([Bench, Otp, Args, Axis, At, What, ?NONE] = Line, Names) ->
+    Point = [Bench, Otp, Args, Axis, At],
+    case [Point ++ [Name, ?NONE] || Name <- maps:get(Point, Names, []), is_of(What, Name)] of
+        [] -> [Line];
+        Found -> Found
+    end;
+named(Line, _Names) ->
+    [Line].
+
+is_of(<<>>, _Name) -> true;
+is_of(What, Name) -> Name =:= What orelse string:prefix(Name, [What, " "]) =/= nomatch.
 
 time([Bench, Otp, Args, Axis, At, What, Ms], Counts) ->
     Point = {Bench, Otp, Args, Axis, At, What},
@@ -66,19 +96,29 @@ time([Bench, Otp, Args, Axis, At, What, Ms], Counts) ->
                  <<"node">> -> {0, binary_to_integer(At)}
              end,
     Variant = iolist_to_binary(["OTP ", Otp, [[" ", Args] || Args =/= <<>>]]),
-    {row(<<"bencherl">>, <<Bench/binary, " ", What/binary>>, Varied, Variant,
-         {Iteration, run_us, number(Ms) * 1000}),
+    {Metric, Value} = case Ms of
+                          ?NONE -> {failed, 0};
+                          _ -> {run_us, number(Ms) * 1000}
+                      end,
+    {row(<<"bencherl">>, iolist_to_binary([Bench, [[" ", What] || What =/= <<>>]]), Varied, Variant,
+         {Iteration, Metric, Value}),
      Counts#{Point => Iteration}}.
 
 stores(Columns, Lines) ->
     [row(<<"stores">>, Operation, {binary_to_integer(Clients), 0},
          binary:replace(Store, <<"_">>, <<" ">>, [global]),
-         {binary_to_integer(Turn), Metric, number(Field)})
+         {binary_to_integer(Turn), Metric, Value})
      || Line <- Lines, length(Line) =:= length(Columns),
         #{<<"store">> := Store, <<"operation">> := Operation, <<"clients">> := Clients,
           <<"repetition">> := Turn} = Row <- [maps:from_list(lists:zip(Columns, Line))],
-        {Column, Metric} <- ?STORES,
-        #{Column := Field} <- [Row], Field =/= <<"none">>].
+        {Metric, Value} <- values(Row)].
+
+%% A turn that failed has none.
+values(#{<<"calls">> := ?NONE}) ->
+    [{failed, 0}];
+values(Row) ->
+    [{Metric, number(Field)} || {Column, Metric} <- ?STORES, #{Column := Field} <- [Row],
+                                Field =/= ?NONE].
 
 row(Suite, What, {Pairs, Streams}, Variant, {Repetition, Metric, Value}) ->
     #{run => Suite, suite => Suite, workload => <<Suite/binary, " ", What/binary>>,

@@ -6,15 +6,17 @@
 %% for each point: each OTP, each set of arguments, each number of schedulers (`+S n:n') or of slave
 %% nodes. Files in DIR/BENCH are those of BenchErl: measurements/*.time and *.speedup, output/*;
 %% DIR/results.csv has every single time, as soon as it is measured, DIR/report.html the plots. A
-%% benchmark that crashes or hangs is told, with its emulator if need be; the others go on.
+%% benchmark that crashes or hangs is told, with its emulator if need be, and is in results.csv
+%% without a time; the others go on.
 -module(weft_bencherl).
 
 -export([command/0, main/1, run/2]).
--export_type([row/0]).
+-export_type([row/0, row/1]).
 
 %% One time: schedulers or nodes is what was swept.
--type row() :: #{bench := string(), otp := string(), erl_args := string(),
-                 axis := sched | node, at := non_neg_integer(), what := string(), ms := float()}.
+-type row() :: row(float()).
+-type row(Ms) :: #{bench := string(), otp := string(), erl_args := string(),
+                   axis := sched | node, at := non_neg_integer(), what := string(), ms := Ms}.
 %% A benchmark with the configuration it has, and where it is in what is swept.
 -type point() :: #{bench := weft_bencherl_bench:bench(), config := weft_bencherl_config:config(),
                    otp := {string(), string()}, erl_args := {string(), string()},
@@ -131,7 +133,7 @@ measured(Points, Dir, Place, Progress) ->
     Device = weft_bencherl_files:open(Dir),
     Results = [begin
                    Progress(io_lib:format("~b of ~b  ~ts", [Number, Count, title(Point)])),
-                   {Point, measure(Point, Dir, Place, Device)}
+                   {Point, kept(Point, measure(Point, Dir, Place, Device), Dir, Device)}
                end || {Number, Point} <- lists:enumerate(Points)],
     ok = file:close(Device),
     Rows = lists:append([Of || {_, {Of, _}} <- Results]),
@@ -139,7 +141,14 @@ measured(Points, Dir, Place, Progress) ->
     ok = weft_bencherl_report:write(Dir, Rows),
     {ok, #{dir => Dir, rows => Rows, insane => insane(Results, Dir),
            failed => [lists:flatten([title(Point), ": ", Text])
-                      || {Point, {_, {error, Text}}} <- Results]}}.
+                      || {Point, {_, {error, Text, _}}} <- Results]}}.
+
+%% What has no time because of a failure is in the table, too.
+kept(Point, {_, {error, _, Left}} = Result, Dir, Device) ->
+    _ = weft_bencherl_files:append(Dir, Device, rows(Point, [{What, none} || What <- Left])),
+    Result;
+kept(_Point, Result, _Dir, _Device) ->
+    Result.
 
 formats(Points) ->
     maps:from_list([{Name, maps:get(output_format, Config)}
@@ -172,11 +181,15 @@ measure(#{slaves := Count} = Point, Dir, Place, Device) ->
     try
         case [Text || {error, Text} <- Started] of
             [] -> on([Emulator || {ok, Emulator} <- Started], Point, Dir, Device);
-            [Text | _] -> {[], {error, Text}}
+            [Text | _] -> not_begun(Text, Point)
         end
     after
         [weft_bencherl_node:stop(Emulator) || {ok, Emulator} <- Started]
     end.
+
+%% How many iterations there would have been is known, and not of what.
+not_begun(Text, #{config := #{iterations := Iterations}}) ->
+    {[], {error, Text, lists:duplicate(Iterations, "")}}.
 
 emulator(#{otp := {_, Emulator}, erl_args := {_, Args}, schedulers := S, config := Config}) ->
     #{cookie := Cookie, extra_args := Extra, code_path := Path, environment := Environment,
@@ -207,17 +220,19 @@ on([Master | Slaves] = All, #{bench := #{module := Module} = Bench, config := Co
                                              weft_bencherl_files:append(Dir, Device,
                                                                         rows(Point, Timings))
                                      end, []);
-                {error, Text} -> {[], {error, Text}}
+                {error, Text} -> not_begun(Text, Point)
             end;
-        [Text | _] -> {[], {error, Text}}
+        [Text | _] -> not_begun(Text, Point)
     end.
 
-%% The rows of all runs until one fails, and how that ended.
+%% The rows of all runs until one fails, and how that ended: with that run and those left then.
 each([], _Call, _Kept, Rows) -> {lists:append(lists:reverse(Rows)), ok};
-each([Run | Left], Call, Kept, Rows) ->
+each([Run | Left] = Runs, Call, Kept, Rows) ->
     case Call(run, Run) of
         {ok, Timings} -> each(Left, Call, Kept, [Kept(Timings) | Rows]);
-        {error, Text} -> {lists:append(lists:reverse(Rows)), {error, Text}}
+        {error, Text} ->
+            {lists:append(lists:reverse(Rows)),
+             {error, Text, [weft_bencherl_executor:what(Args) || [Args, _Options] <- Runs]}}
     end.
 
 for_executor(#{bench := Bench, schedulers := S, config := Config}, Slaves, Dir) ->

@@ -9,7 +9,7 @@
 %% datadir. Only run/3 is timed.
 -module(weft_bencherl_executor).
 
--export([sets/2, run/3]).
+-export([sets/2, run/3, what/1]).
 -export_type([timing/0, options/0]).
 
 %% What was run, as text (arguments, and the phase if there are any), and how long it took.
@@ -87,7 +87,7 @@ phases(Module, Args, Given, Slaves, Conf, Timings) ->
     Answer = Module:run(Given, Slaves, Conf),
     Ms = erlang:convert_time_unit(erlang:monotonic_time() - Start, native, nanosecond) / 1.0e6,
     case Answer of
-        ok -> [{text(Args), Ms}];
+        ok -> [{what(Args), Ms}];
         {error, Reason} -> exit({bench_failed, Reason});
         {{continue, Name}, State} ->
             phases(Module, Args, [State | Args], Slaves, Conf, timed(Args, Name, Ms, Timings));
@@ -96,9 +96,10 @@ phases(Module, Args, Given, Slaves, Conf, Timings) ->
     end.
 
 timed(_Args, ignore, _Ms, Timings) -> Timings;
-timed(Args, Name, Ms, Timings) -> [{text(Args) ++ " " ++ name(Name), Ms} | Timings].
+timed(Args, Name, Ms, Timings) -> [{what(Args) ++ " " ++ name(Name), Ms} | Timings].
 
-%% Lists of numbers are no text here.
-text(Term) -> lists:flatten(io_lib:format("~tw", [Term])).
+%% @doc A set of arguments as text. Lists of numbers are no text here.
+-spec what(Args :: [term()]) -> string().
+what(Args) -> lists:flatten(io_lib:format("~tw", [Args])).
 
 name(Name) -> lists:flatten(io_lib:format("~ts", [Name])).

@@ -2,7 +2,7 @@
 %% @doc The files of a BenchErl run, as BenchErl names and writes them, and all times in one table.
 %%
 %% ```
-%% DIR/results.csv                             every single time
+%% DIR/results.csv                             every single time; none for what failed
 %% DIR/BENCH/output/OTP[_ARGS].AXIS.N.out      what the benchmark printed
 %% DIR/BENCH/output/OTP[_ARGS].AXIS.N.I.out    and what it printed in iteration I, from the second
 %% DIR/BENCH/measurements/OTP[_ARGS].AXIS.time     WHAT <tab> N <tab> seconds, for each point
@@ -22,7 +22,8 @@ open(Dir) ->
 results(Dir) -> filename:join(Dir, "results.csv").
 
 %% @doc Adds rows to it, and answers them.
--spec append(file:filename(), file:io_device(), [weft_bencherl:row()]) -> [weft_bencherl:row()].
+-spec append(file:filename(), file:io_device(), [weft_bencherl:row(Ms)]) ->
+          [weft_bencherl:row(Ms)] when Ms :: float() | none.
 append(Dir, Device, Rows) ->
     Lines = [weft_report_csv:line([Bench, Otp, Args, Axis, At, What, Ms])
              || #{bench := Bench, otp := Otp, erl_args := Args, axis := Axis, at := At,
@@ -30,14 +31,15 @@ append(Dir, Device, Rows) ->
     ok = weft_report_file:append(results(Dir), Device, Lines),
     Rows.
 
-%% @doc The rows of a table that a run has left; none where there is no such table.
+%% @doc The times of a table that a run has left; none where there is no such table.
 -spec read(file:filename()) -> {ok, [weft_bencherl:row()]} | none.
 read(Dir) ->
     Columns = [atom_to_binary(Column) || Column <- ?COLUMNS],
     case file:read_file(results(Dir)) of
         {ok, Text} ->
             case weft_report_csv:parse(Text) of
-                [Columns | Lines] -> {ok, [row(Line) || Line <- Lines]};
+                [Columns | Lines] ->
+                    {ok, [row(Line) || Line <- Lines, lists:last(Line) =/= <<"none">>]};
                 _ -> none
             end;
         {error, _} ->

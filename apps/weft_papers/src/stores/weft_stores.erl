@@ -10,11 +10,11 @@
 %% (`weft_bench_place'). Values have 1 KB, keys are drawn from a thousand that are there. A store
 %% whose program or library is not installed is left out, with a word. At last one of the three is
 %% killed while clients put (`weft_stores_losses'). Writes DIR/stores.csv, a row as soon as it is
-%% measured. What fails is told, and the others are measured all the same.
+%% measured. What fails is told and has a row without numbers, and the others are still measured.
 -module(weft_stores).
 
 -export([command/0]).
--export([answer_ms/1, row/6, killed/3, tried/2, table/2, status/1]).
+-export([answer_ms/1, row/6, killed/3, tried/3, table/2, status/1]).
 
 -define(STORES, [weft, weft_disk, weft_strong, mnesia_dirty, mnesia, mnesia_disc, khepri,
                  khepri_consistent, redis, redis_disk, etcd]).
@@ -22,6 +22,8 @@
 -define(KEYS, 1000).
 -define(VALUE_BYTES, 1024).
 -define(CALL_MS, 60000).
+-define(COLUMNS, [store, operation, clients, repetition, calls, errors, calls_per_s, p50_us,
+                  p99_us, lost]).
 
 %% @doc Its arguments.
 -spec command() -> weft_argparse:command().
@@ -86,35 +88,40 @@ measured(Store, Repetition, Write, #{out := Dir} = Options) ->
     Own = filename:absname(filename:join([Dir, "data", Store])),
     _ = file:del_dir_r(Own),
     ok = weft_report_file:directory(Own),
+    Failed = fun({Operation, Count}) -> Write(failed(Store, Operation, Count, Repetition)) end,
+    Killing = {killed, weft_stores_losses:clients()},
     Rows = fun(Work, Losses) ->
                    Measured = lists:append(
                                 [tried([Turn, io_lib:format(", ~s by ~b", [Operation, Count])],
                                        fun() ->
                                            [Write(row(Store, Operation, Count, Repetition, Work,
                                                       Options))]
-                                       end) || {Operation, Count} <- loads(Options)]),
+                                       end, fun() -> Failed(Load) end)
+                                 || {Operation, Count} = Load <- loads(Options)]),
                    Measured ++ tried([Turn, ", one killed"],
-                                     fun() -> [Write(killed(Store, Repetition, Losses()))] end)
+                                     fun() -> [Write(killed(Store, Repetition, Losses()))] end,
+                                     fun() -> Failed(Killing) end)
            end,
     try tried(Turn, fun() ->
                         case lists:member(Store, [redis, redis_disk, etcd]) of
                             true -> of_program(Store, Own, Dir, Rows);
                             false -> of_nodes(Store, Own, Dir, Rows)
                         end
-                    end)
+                    end, fun() -> lists:foreach(Failed, loads(Options) ++ [Killing]) end)
     after file:del_dir_r(Own)
     end.
 
-%% @private What is measured, or that it failed, which is told. What is thrown ends the command
-%% (`weft_report_file').
--spec tried(What :: unicode:chardata(), fun(() -> [map() | {failed, unicode:chardata()}])) ->
-          [map() | {failed, unicode:chardata()}].
-tried(What, Measure) ->
+%% @private What is measured, or that it failed, which is told and written. What is thrown ends the
+%% command (`weft_report_file').
+-spec tried(What :: unicode:chardata(), fun(() -> [map() | {failed, unicode:chardata()}]),
+            Failed :: fun(() -> term())) -> [map() | {failed, unicode:chardata()}].
+tried(What, Measure, Failed) ->
     try Measure()
     catch
         Class:Reason:Stack when Class =/= throw ->
             Why = weft_bench_error:text("~0tp", [{Class, Reason, hd(Stack ++ [none])}]),
             io:format(standard_error, "failed: ~ts: ~ts~n", [What, Why]),
+            _ = Failed(),
             [{failed, What}]
     end.
 
@@ -198,6 +205,12 @@ killed(Store, Repetition, {Acknowledged, Lost}) ->
       repetition => Repetition, calls => Acknowledged, errors => 0, calls_per_s => none,
       p50_us => none, p99_us => none, lost => Lost}.
 
+%% For who compares runs: it is not only missing.
+failed(Store, Operation, Count, Repetition) ->
+    maps:merge(maps:from_keys(?COLUMNS, none),
+               #{store => Store, operation => Operation, clients => Count,
+                 repetition => Repetition}).
+
 percentiles([]) ->
     {none, none};
 percentiles(LatenciesUs) ->
@@ -206,9 +219,6 @@ percentiles(LatenciesUs) ->
     {P50, P99}.
 
 %% --- what comes of it -------------------------------------------------------------------------
-
--define(COLUMNS, [store, operation, clients, repetition, calls, errors, calls_per_s, p50_us,
-                  p99_us, lost]).
 
 head() -> weft_report_csv:line(?COLUMNS).
 
