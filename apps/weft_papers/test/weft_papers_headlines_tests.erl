@@ -9,7 +9,7 @@
 %% There is no run of them: they write what `erpc', `key_value', `vnode_echo' and `orbit' do, and
 %% nodes at rest have a suite.
 -define(NOT_RECORDED, [connection, echo, idle, orbit_grouped_uneven, orbit_uneven, rpc,
-                       vnode_gossip]).
+                       simulated_ads, slow_ads, vnode_gossip]).
 
 workloads() ->
     #{workloads := More} = weft_papers:more(),

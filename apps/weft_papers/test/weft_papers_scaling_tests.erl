@@ -256,7 +256,8 @@ of_a_million_operations_37_beside_millions_fail_test() ->
          {"riak_cost", "how many nodes; the other numbers are goals of weft"},
          {"riak_elasticity", "failures of millions of operations are in riak_availability"},
          {"partisan_1", "delays of links"}, {"partisan_4", "a size"},
-         {"partisan_6", "sizes, and the time of a disk"}, {"partisan_7", "numbers of nodes"}]).
+         {"partisan_6", "sizes, and the time of a disk"}, {"partisan_7", "numbers of nodes"},
+         {"partisan_7_minutes", "numbers of nodes"}, {"partisan_7_simulated", "numbers of nodes"}]).
 
 numbers_of_claims_are_drawn_beside_ours_test_() ->
     [{Id, {timeout, 60,

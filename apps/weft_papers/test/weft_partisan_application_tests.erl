@@ -47,7 +47,7 @@ an_echo_comes_back() ->
     ?assert(Calls >= 3).
 
 an_advertisement_is_shown_until_it_is_enough() ->
-    ok = weft_partisan_ads:begin_node(1),
+    ok = weft_partisan_ads:begin_node(1, 50),
     ?assertEqual({0, []}, weft_partisan_ads:state()),
     ok = weft_partisan_ads:serve(2),
     {ok, _} = weft_crdt:read(impressions, {at_least, 2}),
@@ -65,6 +65,51 @@ a_change_is_small_beside_its_state_test() ->
     ?assert(SameDelta < 1.2 * Delta),
     {Set, SetDelta} = weft_partisan_ads:sizes(crdt_set, 1000),
     ?assert(SetDelta < Set / 10).
+
+%% --- in virtual time --------------------------------------------------------------------------
+
+%% Each node receives what it would receive with real links, and relays.
+an_advertisement_is_over_in_virtual_time_test_() ->
+    {timeout, 60, fun() ->
+        Measured = #{client_server_bytes := All, client_server_most_bytes := Most,
+                     peer_to_peer_bytes := AllPeers, peer_to_peer_most_bytes := MostPeers} =
+            maps:from_list(weft_partisan_ads_simulated:run(32, 2, 1)),
+        #{duration_s := Seconds, shown_too_often := TooOften} = Measured,
+        %% Two impressions of each node, one in ten seconds, and some flushes of five.
+        ?assert(Seconds >= 15),
+        ?assert(Seconds < 90),
+        ?assert(TooOften >= 0),
+        ?assert(TooOften =< 3 * 32),
+        %% The server receives what others send, and the others receive most of that once more.
+        ?assert(Most > 0.4 * All),
+        ?assert(Most < All),
+        ?assert(MostPeers < Most),
+        ?assert(AllPeers > MostPeers),
+        ?assertEqual(Measured, maps:from_list(weft_partisan_ads_simulated:run(32, 2, 1)))
+    end}.
+
+%% The server removes it in the moment in which it knows of enough impressions.
+a_server_removes_what_was_shown_often_enough_test() ->
+    {Begun, _} = weft_partisan_ads_core:init('a@sim', #{others => [], begin_ms => 10, max => 2,
+                                                        first_ms => 100}),
+    {Served, _} = weft_partisan_ads_core:handle({timer, serve}, 10, Begun),
+    ?assertEqual({0, [1]}, weft_partisan_ads_core:state(Served)),
+    {Once, Again} = weft_partisan_ads_core:handle({timer, show}, 100, Served),
+    ?assertEqual({1, [1]}, weft_partisan_ads_core:state(Once)),
+    ?assert(lists:member({after_ms, 10000, show}, Again)),
+    {Twice, _} = weft_partisan_ads_core:handle({timer, show}, 10100, Once),
+    ?assertEqual({2, []}, weft_partisan_ads_core:state(Twice)),
+    ?assertEqual({Twice, []}, weft_partisan_ads_core:handle({timer, show}, 20100, Twice)).
+
+%% What came before the beginning belongs to the forming of the cluster.
+bytes_are_counted_from_the_beginning_on_test() ->
+    {Begun, _} = weft_partisan_ads_core:init('a@sim', #{others => ['b@sim'], begin_ms => 10,
+                                                        max => 5, first_ms => 100}),
+    ?assertEqual(#{}, weft_partisan_ads_core:sent_bytes(Begun)),
+    {Served, [_ | _]} = weft_partisan_ads_core:handle({timer, serve}, 10, Begun),
+    {Sent, Effects} = weft_partisan_ads_core:handle({timer, flush}, 5010, Served),
+    [Msg] = [Msg || {send, 'b@sim', Msg} <- Effects],
+    ?assertEqual(#{'b@sim' => erlang:external_size(Msg)}, weft_partisan_ads_core:sent_bytes(Sent)).
 
 %% --- figures ----------------------------------------------------------------------------------
 
@@ -85,6 +130,16 @@ what_the_server_takes_is_told_where_it_was_counted_test() ->
     ?assertEqual(nomatch, string:find(Without, "first node")),
     says([{open, [64, {"50.0 %", "first node"}]}], "partisan_7",
          [{Cell, weft_groups, server_received_bytes, [1000]} | Rows]).
+
+what_relays_it_all_is_beside_peer_to_peer_test() ->
+    Cell = #{suite => <<"store">>, workload => <<"simulated_ads">>, size_bytes => 0, pairs => 1024},
+    says([{open, ["1024 nodes", {"client and server", "20.0 MB"}, {"10.0 MB", "by one node"},
+                  {"peer to peer", "40.0 MB"}, {"1.00 MB", "by one node"}, "150 s",
+                  {"shown", 7}]}], "partisan_7_simulated",
+         [{Cell, weft_1, Metric, [Value]}
+          || {Metric, Value} <- [{client_server_bytes, 20.0e6}, {client_server_most_bytes, 10.0e6},
+                                 {peer_to_peer_bytes, 40.0e6}, {peer_to_peer_most_bytes, 1.0e6},
+                                 {duration_s, 150}, {shown_too_often, 7}]]).
 
 changes_are_judged_from_many_clients_on_test() ->
     Rows = fun(Workload, Count, Delta) ->

@@ -5,36 +5,37 @@
 %% nodes have the counter and the set of advertisements. What is shown after that moment is too
 %% much: nodes that have not heard of it go on.
 %%
-%% Times are those of the paper by 50: an impression each 200 ms, and changes are collected for 100
-%% ms before they are sent. What differs from the paper is that changes are sent, not states.
+%% In the paper an impression is each 10 s, and states are sent each 5 s. Here changes are sent,
+%% collected for as long, and all of it may be so many times as fast.
 -module(weft_partisan_ads).
 
--export([begin_node/1, serve/1, state/0]).
+-export([begin_node/2, serve/1, state/0]).
 -export([sizes/2]).
 
--define(IMPRESSION_MS, 200).
--define(FLUSH_MS, 100).
+-define(IMPRESSION_MS, 10000).
+-define(FLUSH_MS, 5000).
 -define(AD, 1).
 
 %% @doc On each node: what it has is there, and empty; it shows the advertisement as soon as it is
 %% there, until it is gone. The seed spreads the nodes over the time.
--spec begin_node(Seed :: pos_integer()) -> ok.
-begin_node(Seed) ->
+-spec begin_node(Seed :: pos_integer(), Faster :: pos_integer()) -> ok.
+begin_node(Seed, Faster) ->
     _ = application:load(weft_crdt),
-    ok = application:set_env(weft_crdt, flush_ms, ?FLUSH_MS),
+    ok = application:set_env(weft_crdt, flush_ms, ?FLUSH_MS div Faster),
     {ok, _} = application:ensure_all_started(weft_crdt),
     ok = weft_crdt:declare(ads, orset),
     ok = weft_crdt:declare(impressions, gcounter),
-    _ = spawn(fun() -> show(before, Seed * 37 rem ?IMPRESSION_MS) end),
+    EachMs = ?IMPRESSION_MS div Faster,
+    _ = spawn(fun() -> show(before, erlang:phash2(Seed, EachMs), EachMs) end),
     ok.
 
-show(When, PauseMs) ->
+show(When, PauseMs, EachMs) ->
     receive after PauseMs -> ok end,
     case weft_crdt:value(ads) of
         {ok, [?AD]} ->
             ok = weft_crdt:update(impressions, increment),
-            show(showing, ?IMPRESSION_MS);
-        {ok, []} when When =:= before -> show(before, ?IMPRESSION_MS);
+            show(showing, EachMs, EachMs);
+        {ok, []} when When =:= before -> show(before, EachMs, EachMs);
         {ok, []} -> ok
     end.
 

@@ -2,9 +2,11 @@
 %% @doc Workloads of `weft_partisan_ads':
 %%
 %% ```
-%% ads            the advertisement counter on `pairs' nodes, until all know that it is over. In
-%%                weft_groups each node is linked with the first one only (client and server);
-%%                weft_peers is peer to peer
+%% ads            the advertisement counter on `pairs' nodes, 50 times as fast as in the paper,
+%%                until all know that it is over. In weft_groups each node is linked with the first
+%%                one only (client and server); weft_peers is peer to peer
+%% slow_ads       the same at the times of the paper, for ten minutes
+%% simulated_ads  the same in virtual time (`weft_partisan_ads_simulated'), for one minute
 %% crdt_counter   bytes of a counter with `pairs' actors, and of one change of it
 %% crdt_set       bytes of a set with `pairs' elements, and of one change of it
 %% '''
@@ -15,23 +17,38 @@
 
 -define(CALL_MS, 30000).
 -define(OVER_MS, 60000).
+%% Twice what an impression takes in the paper.
+-define(TWO_IMPRESSIONS_MS, 20000).
 -define(AGAIN_MS, 100).
 
 %% @private
 cells(quick) ->
-    sizes([8, 128], [10, 1000]) ++ [ads(4, 5)];
+    sizes([8, 128], [10, 1000]) ++ [ads(4, 5), slow(4, 2), simulated(8, 2)];
 cells(full) ->
     sizes([8, 32, 128, 1024], [10, 100, 1000, 10000])
         ++ [ads(Count, 30) || Count <- [8, 16, 32]]
         ++ [(ads(Count, 30))#{variants := [weft_groups, weft_peers], repetitions_max := 1,
-                              cost_ms := 15000 + 600 * Count} || Count <- [64, 128]].
+                              cost_ms := 15000 + 600 * Count} || Count <- [64, 128]]
+        ++ [slow(Count, 60) || Count <- [32, 64, 128, 256]]
+        ++ [simulated(Count, 6) || Count <- [32, 64, 128, 256, 512, 1024]].
 
 ads(Count, Impressions) ->
     Groups = [[1, Number] || Number <- lists:seq(2, Count)],
     (cell(ads, Count))#{layout => {cluster, weft_bench_cluster:shape(Count, Groups)},
                         variants => [weft_mesh, weft_groups, weft_peers], fresh => true,
                         repetitions_max => 2, cost_ms => 3000 + 300 * Impressions + 300 * Count,
-                        with => #{impressions => Impressions}}.
+                        with => #{impressions => Impressions, faster => 50}}.
+
+slow(Count, Impressions) ->
+    (ads(Count, Impressions))#{workload => slow_ads, variants := [weft_groups, weft_peers],
+                               repetitions_max := 1,
+                               cost_ms := 60000 + 10000 * Impressions + 600 * Count,
+                               with := #{impressions => Impressions, faster => 1}}.
+
+simulated(Count, Impressions) ->
+    (cell(simulated_ads, Count))#{layout => alone, variants => [weft_1], repetitions_max => 1,
+                                  cost_ms => 1000 + Count * Count * Count div 400,
+                                  with => #{impressions => Impressions}}.
 
 sizes(Actors, Elements) ->
     [(cell(Workload, Count))#{layout => alone, variants => [weft_1], repetitions_max => 1,
@@ -43,19 +60,24 @@ cell(Workload, Pairs) ->
       link => weft_bench_link:loopback(), on_demand => true}.
 
 %% @private
-run(#{workload := ads, pairs := Count, with := #{impressions := Impressions}}, Nodes) ->
+run(#{pairs := Count, with := #{impressions := Impressions, faster := Faster}}, Nodes) ->
     Roles = lists:sort(weft_bench_nodes:roles(Nodes)),
-    _ = [ok = call(Nodes, Role, weft_partisan_ads, begin_node, [Number])
+    _ = [ok = call(Nodes, Role, weft_partisan_ads, begin_node, [Number, Faster])
          || {n, Number} = Role <- Roles],
     Max = Count * Impressions,
     Before = bytes(Roles, Nodes),
     StartMs = erlang:monotonic_time(millisecond),
     ok = call(Nodes, hd(Roles), weft_partisan_ads, serve, [Max]),
-    Shown = over(Nodes, Roles, Max, StartMs + ?OVER_MS + Impressions * 400),
+    LastMs = StartMs + ?OVER_MS + Impressions * ?TWO_IMPRESSIONS_MS div Faster,
+    Shown = over(Nodes, Roles, Max, LastMs),
     ElapsedMs = erlang:monotonic_time(millisecond) - StartMs,
     [Server | _] = Received = [After - Of || {Of, After} <- lists:zip(Before, bytes(Roles, Nodes))],
     {ok, [{received_bytes, lists:sum(Received)}, {server_received_bytes, Server},
           {duration_s, ElapsedMs / 1000}, {shown_too_often, Shown - Max}]};
+run(#{workload := simulated_ads, pairs := Count, cost_ms := CostMs, repetition := Seed,
+      with := #{impressions := Impressions}}, Nodes) ->
+    {ok, weft_bench_nodes:call(Nodes, a, weft_partisan_ads_simulated, run,
+                               {[Count, Impressions, Seed], ?CALL_MS + 4 * CostMs})};
 run(#{workload := Workload, pairs := Count}, Nodes) ->
     {State, Delta} = call(Nodes, a, weft_partisan_ads, sizes, [Workload, Count]),
     {ok, [{state_bytes, State}, {delta_bytes, Delta}]}.

@@ -170,6 +170,10 @@ store_metrics() ->
      {state_bytes, "bytes", less, "a state of data that merges"},
      {delta_bytes, "bytes", less, "one change of it"},
      {server_received_bytes, "bytes", less, "of what all received, what the first node did"},
+     {client_server_bytes, "bytes", less, "what all nodes would receive, if one relayed it all"},
+     {client_server_most_bytes, "bytes", less, "of it what one node would receive, at most"},
+     {peer_to_peer_bytes, "bytes", less, "what all would receive, peer to peer"},
+     {peer_to_peer_most_bytes, "bytes", less, "of it what one node would receive, at most"},
      {shown_too_often, "", less, "how often something was shown after that was enough"}].
 
 rest_metrics() ->

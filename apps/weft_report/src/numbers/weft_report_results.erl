@@ -227,7 +227,10 @@ headline_metrics(<<"de_", _/binary>>) ->
 headline_metrics(<<"im_", _/binary>>) ->
     [<<"delivered_per_min">>, <<"lost_messages">>, <<"latency_p50_us">>, <<"latency_p99_us">>,
      <<"connections_max">>];
-headline_metrics(<<"ads">>) ->
+headline_metrics(<<"simulated_ads">>) ->
+    [<<"client_server_bytes">>, <<"client_server_most_bytes">>, <<"peer_to_peer_bytes">>,
+     <<"peer_to_peer_most_bytes">>, <<"duration_s">>, <<"shown_too_often">>];
+headline_metrics(Workload) when Workload =:= <<"ads">>; Workload =:= <<"slow_ads">> ->
     [<<"received_bytes">>, <<"server_received_bytes">>, <<"duration_s">>, <<"shown_too_often">>];
 headline_metrics(<<"crdt_", _/binary>>) ->
     [<<"state_bytes">>, <<"delta_bytes">>];

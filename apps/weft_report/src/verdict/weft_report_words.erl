@@ -29,7 +29,9 @@ pairs(<<"aco", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"de_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"riak_s", _/binary>>, Clients) ->
     [[integer_to_list(Clients), " client", plural(Clients)]];
-pairs(<<"ads">>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
+pairs(Workload, Nodes)
+  when Workload =:= <<"ads">>; Workload =:= <<"slow_ads">>; Workload =:= <<"simulated_ads">> ->
+    [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"crdt_counter">>, Count) -> [[integer_to_list(Count), " actors"]];
 pairs(<<"crdt_set">>, Count) -> [[integer_to_list(Count), " elements"]];
 pairs(<<"stores ", _/binary>>, Clients) ->

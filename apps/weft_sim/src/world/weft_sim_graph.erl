@@ -4,7 +4,7 @@
 -module(weft_sim_graph).
 
 -export([symmetric/1, components/1, asymmetric/1, degrees/1, clustering/1, path_lengths/2,
-         path_counts/2]).
+         path_counts/2, parents/2]).
 -export_type([graph/0]).
 
 -type graph() :: #{node() => [node()]}.
@@ -72,6 +72,18 @@ path_counts(From, Graph) ->
     lists:sort(maps:to_list(maps:map(fun(_, Same) -> length(Same) end,
                                      maps:groups_from_list(fun(Length) -> Length end, Lengths)))).
 
+%% @doc Shortest paths from a node: for each other one that it can reach, which one is before it.
+-spec parents(From :: node(), graph()) -> #{node() => Parent :: node()}.
+parents(From, Graph) ->
+    maps:remove(From, parents([From], Graph, #{From => From})).
+
+parents([], _Graph, Known) ->
+    Known;
+parents(Ring, Graph, Known0) ->
+    {Next, Known} = lists:foldl(fun(Node, Acc) -> reach(maps:get(Node, Graph, []), Node, Acc) end,
+                                {[], Known0}, Ring),
+    parents(Next, Graph, Known).
+
 distances(Node, Graph) ->
     distances([Node], 0, Graph, #{Node => 0}).
 
@@ -82,9 +94,9 @@ distances(Ring, Distance, Graph, Known0) ->
     {Next, Known} = lists:foldl(Step, {[], Known0}, Ring),
     distances(Next, Distance + 1, Graph, Known).
 
-reach(Peers, Distance, Acc) ->
+reach(Peers, How, Acc) ->
     lists:foldl(fun(Peer, {Next, Known}) when is_map_key(Peer, Known) -> {Next, Known};
-                   (Peer, {Next, Known}) -> {[Peer | Next], Known#{Peer => Distance}}
+                   (Peer, {Next, Known}) -> {[Peer | Next], Known#{Peer => How}}
                 end, Acc, Peers).
 
 mean([]) -> 0.0;
