@@ -18,15 +18,15 @@
 -define(PERCENTILES, [50, 75, 90, 95, 99, 100]).
 -define(WORKERS, 24).
 -define(WARM_UP_S, 1).
--define(SECONDS, 5).
+-define(SECONDS, 8).
 %% Of each worker, which could do twice as many.
--define(RATE, 3).
+-define(RATE, 1.5).
 -define(SEED, {3646, 8, 9}).
 %% What an operation takes, in milliseconds. Each worker begins at another place, and goes round.
--define(TIMES_MS, {100, 100, 100, 100, 200, 100, 100, 100, 100, 100,
-                   400, 100, 100, 100, 100, 100, 200, 100, 100, 100,
-                   100, 800, 100, 100, 100, 100, 200, 100, 100, 100,
-                   100, 200, 100, 100, 100, 400, 100, 100, 200, 100}).
+-define(TIMES_MS, {200, 200, 200, 200, 400, 200, 200, 200, 200, 200,
+                   800, 200, 200, 200, 200, 200, 400, 200, 200, 200,
+                   200, 1600, 200, 200, 200, 200, 400, 200, 200, 200,
+                   200, 400, 200, 200, 200, 800, 200, 200, 400, 200}).
 %% So far that no two workers begin at the same place.
 -define(APART, 7).
 %% Operations that follow each other at once: one may begin on the other side of either end for the

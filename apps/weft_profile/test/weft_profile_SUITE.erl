@@ -349,9 +349,14 @@ files_of_a_run(Config) ->
 some_processes(Config) ->
     [A, B] = ?config(two, Config),
     [Busy] = call(B, busy, [1]),
-    {ok, #{nodes := [#{history := #{slices := Slices}}]}, []} =
-        record(A, [node_of(B)], #{seconds => 0.3, pids => 1}),
-    ?assertEqual([Busy], lists:usort([Pid || #{pid := Pid} <- Slices])).
+    %% On a busy machine it may not run in this time, and others may.
+    weft_test_nodes:until(fun() ->
+                              {ok, #{nodes := [#{history := #{slices := Slices}}]}, []} =
+                                  record(A, [node_of(B)], #{seconds => 0.3, pids => 1}),
+                              Recorded = lists:usort([Pid || #{pid := Pid} <- Slices]),
+                              ?assert(length(Recorded) =< 1),
+                              Recorded =:= [Busy]
+                          end).
 
 a_node_that_is_not_there(Config) ->
     [A, B] = ?config(two, Config),
