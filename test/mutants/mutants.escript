@@ -11,8 +11,8 @@
 %% sees to that) and New takes its place. Tests are modules of EUnit, or {Module, Function}.
 %%
 %% The sources stay as they are; the build of the tests has to be there (`make mutants' sees to it).
-%% The tests have to pass without a bug first. A bug is found if a test fails, or does not come to
-%% an end in time. The exit code is 0 if all bugs were found.
+%% The tests have to pass without a bug first. A bug is found if each of its tests fails when it is
+%% run alone, or does not come to an end in time. The exit code is 0 if all bugs were found.
 -mode(compile).
 
 -define(TIMEOUT_MS, 600_000).
@@ -67,15 +67,22 @@ tried(#{name := Name, tests := Tests} = Mutant, Base) ->
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     Started = erlang:monotonic_time(millisecond),
     Outcome = case compiled(Mutant, Dir) of
-                  ok -> run(Tests, Dir, Base);
+                  ok -> found_by(Tests, Dir, Base);
                   Error -> Error
               end,
-    io:format("~-44s ~s, ~.1f s~n", [Name, word(Outcome),
+    io:format("~-44s ~ts, ~.1f s~n", [Name, word(Outcome),
                                      (erlang:monotonic_time(millisecond) - Started) / 1000]),
     Outcome.
 
+%% A test that finds nothing would be listed in vain.
+found_by(Tests, Dir, Base) ->
+    case [Test || Test <- Tests, run([Test], Dir, Base) =:= not_found] of
+        [] -> found;
+        Blind -> {not_found_by, Blind}
+    end.
+
 word(found) -> "found";
-word(not_found) -> "NOT FOUND";
+word({not_found_by, Tests}) -> ["NOT FOUND by ", tests(Tests)];
 word({not_compiled, Reason}) -> io_lib:format("NOT A BUG: ~0p", [Reason]).
 
 compiled(#{file := File, old := Old, new := New}, Dir) ->
