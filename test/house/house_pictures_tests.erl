@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The two pictures of ARCHITECTURE.md are of the code as it is: boxes are folders, and the
-%% tree of processes is that of the supervisors, as far as their source text says so. What beside
-%% a name is said of it, no test can know.
+%% @doc The two pictures of ARCHITECTURE.md are of the code as it is: boxes are folders, in the
+%% order of the layers, and the tree of processes is that of the supervisors, as far as their source
+%% text says so. What beside a name is said of it, no test can know.
 -module(house_pictures_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -13,9 +13,15 @@
 -define(NO_SERVICE, ["kit"]).
 
 each_box_is_a_folder_and_each_folder_is_in_a_box_test() ->
-    Layers = found("^ ([a-z]+) {3,}", drawing()),
-    Beside = found("┌ ([a-z]+) ─", drawing()),
-    ?assertEqual(folders(?SOURCES) -- ?NOT_DRAWN, lists:sort(Layers ++ Beside)).
+    ?assertEqual(folders(?SOURCES) -- ?NOT_DRAWN, lists:sort(layers() ++ beside())).
+
+%% Each column has the higher layers above the lower ones.
+boxes_stand_in_the_order_of_the_layers_test_() ->
+    {ok, Config} = file:consult("test/house/house.config"),
+    {layers, Folders} = lists:keyfind(layers, 1, Config),
+    Downwards = lists:reverse([Layer || Folder <- Folders, [Layer] <- [filename:split(Folder)]]),
+    [?_assertEqual([Layer || Layer <- Downwards, lists:member(Layer, Column)], Column)
+     || Column <- [layers(), beside()]].
 
 what_is_not_drawn_is_named_test() ->
     ?assertEqual(?NOT_DRAWN, lists:sort(lists:append(
@@ -59,6 +65,10 @@ a_tree_is_read_by_its_indentation_test() ->
 %%% The pictures
 
 drawing() -> block("## The idea").
+
+layers() -> found("^ ([a-z]+) {3,}", drawing()).
+
+beside() -> found("┌ ([a-z]+) ─", drawing()).
 
 tree() ->
     Lines = string:split(block("## What ends with a process"), "\n", all),
