@@ -64,6 +64,8 @@ sound(Mutants, Base) ->
 
 tried(#{name := Name, tests := Tests} = Mutant, Base) ->
     Dir = filename:join([Base, "mutants", Name]),
+    %% What an earlier run has compiled there would be another bug.
+    _ = file:del_dir_r(Dir),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     Started = erlang:monotonic_time(millisecond),
     Outcome = case compiled(Mutant, Dir) of

@@ -66,6 +66,16 @@ who_waits_for_a_link_is_told_that_it_is_up_and_nothing_is_opened_test() ->
     ?assertNot(weft_switch_core:is_pending(Up)),
     ?assertMatch(#{labels := 0}, weft_switch_core:info(Up)).
 
+%% It was begun by an earlier incarnation of this node. What that has received nobody knows.
+a_session_that_is_not_here_is_not_resumed_test() ->
+    {Up, []} = weft_switch_core:lane_up(near, {<<>>, 0}, fun() -> {[], []} end,
+                                        weft_switch_core:new(here, <<"own">>, <<"hop">>, 1000)),
+    #{session := Id} = New = open_to(<<"own">>),
+    ?assertEqual({Up, [{write, near, weft_wire:close(2, gone)}]},
+                 weft_switch_core:opened(2, New#{mode := resume}, near, error, Up)),
+    ?assertMatch({Up, [{accept, distribution, Id, <<"source@host">>, {here, _, 2}, own_process}]},
+                 weft_switch_core:opened(2, New, near, error, Up)).
+
 %% The news may be of an earlier circuit under this label, whose peer has started again.
 news_of_lanes_of_another_circuit_means_nothing_test() ->
     {Up, []} = weft_switch_core:lane_up(near, {<<>>, 0}, fun() -> {[], []} end,
