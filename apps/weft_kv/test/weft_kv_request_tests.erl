@@ -101,10 +101,10 @@ what_a_later_try_did_not_do_hides_nothing() ->
                         end),
     %% pacing: its first try is over before this node refuses all
     receive {Writer, TooEarly} -> erlang:error(TooEarly) after 60 -> ok end,
-    Occupied = occupied(?REQUESTS_MAX),
+    Occupied = weft_kv_test_requests:occupied(?REQUESTS_MAX),
     receive {Writer, Answer} -> ?assertMatch({error, {too_few, _}}, Answer) end,
     ?assertEqual({error, overload}, weft_kv:put(one, Second, ?VALUE, #{retries => 10})),
-    ok = freed(Occupied),
+    ok = weft_kv_test_requests:freed(Occupied),
     {ok, _} = weft_kv:delete(one, First).
 
 %% With `timeout_ms' of five seconds.
@@ -148,9 +148,9 @@ what_moves_is_tried_again_within_the_timeout() ->
 %% At a higher priority all of them ask before the process of any request runs.
 no_more_run_than_may_though_all_come_at_once() ->
     {Key, Vnode} = with_vnode(),
-    weft_test_nodes:until(fun() -> running() =:= 0 end),
+    weft_test_nodes:until(fun() -> weft_kv_test_requests:running() =:= 0 end),
     ok = sys:suspend(Vnode),
-    Occupied = occupied(?REQUESTS_MAX - 5),
+    Occupied = weft_kv_test_requests:occupied(?REQUESTS_MAX - 5),
     Self = self(),
     %% On one scheduler all of them look how many run before the first one that they start does.
     Schedulers = erlang:system_flag(schedulers_online, 1),
@@ -165,49 +165,21 @@ no_more_run_than_may_though_all_come_at_once() ->
     ok = sys:resume(Vnode),
     Answers = [receive {Caller, Answer} -> Answer end || Caller <- Callers],
     ?assertEqual([{error, not_found}, {error, overload}], lists:usort(Answers)),
-    weft_test_nodes:until(fun() -> running() =:= ?REQUESTS_MAX - 5 end),
-    ok = freed(Occupied).
+    weft_test_nodes:until(fun() -> weft_kv_test_requests:running() =:= ?REQUESTS_MAX - 5 end),
+    ok = weft_kv_test_requests:freed(Occupied).
 
 %% Neither the process of a request nor its caller could say that it has ended.
 who_was_killed_does_not_stay_counted() ->
     {Key, _} = same_partition(),
-    weft_test_nodes:until(fun() -> running() =:= 0 end),
-    Occupied = occupied(?REQUESTS_MAX),
+    weft_test_nodes:until(fun() -> weft_kv_test_requests:running() =:= 0 end),
+    Occupied = weft_kv_test_requests:occupied(?REQUESTS_MAX),
     ?assertEqual({error, overload}, weft_kv:get(one, Key)),
     lists:foreach(fun({Caller, Request}) ->
                       true = exit(Caller, kill),
                       true = exit(Request, kill)
                   end, Occupied),
     weft_test_nodes:until(fun() -> weft_kv:get(one, Key) =:= {error, not_found} end, ?SOON_MS),
-    weft_test_nodes:until(fun() -> running() =:= 0 end).
-
-%% So many requests run, which wait: callers with the processes of their requests.
-occupied(Count) ->
-    Self = self(),
-    Wait = fun(_) ->
-               Self ! {waits, self(), ok},
-               receive stop -> ok end
-           end,
-    Run = fun() ->
-              Begin = fun(Fun) ->
-                          {Pid, Monitor} = spawn_monitor(Fun),
-                          Self ! {request, self(), Pid},
-                          {Pid, Monitor}
-                      end,
-              weft_kv_admission:run(Wait, Begin, 60000, weft_kv_app:running())
-          end,
-    _ = [spawn(Run) || _ <- lists:seq(1, Count)],
-    Told = [receive {Kind, Who, What} -> {Kind, Who, What} end || _ <- lists:seq(1, 2 * Count)],
-    ?assertEqual(Count, length([Who || {waits, Who, ok} <- Told])),
-    [{Caller, Request} || {request, Caller, Request} <- Told].
-
-freed(Occupied) ->
-    Left = running() - length(Occupied),
-    lists:foreach(fun({_, Request}) -> Request ! stop end, Occupied),
-    weft_test_nodes:until(fun() -> running() =< Left end),
-    ok.
-
-running() -> weft_kv_admission:count(weft_kv_app:running()).
+    weft_test_nodes:until(fun() -> weft_kv_test_requests:running() =:= 0 end).
 
 refusing(Count) ->
     receive

@@ -14,6 +14,8 @@
          one_too_many_is_told/1, wrong_configurations_are_refused/1, stopped_store/1]).
 
 -define(BODY_MS, 1500).
+%% The limit of the store, where none is given.
+-define(REQUESTS_MAX, 10000).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
@@ -319,10 +321,11 @@ limits_hold(Config) ->
                                            Chunk, Chunk, "0\r\n\r\n"], Config)),
     ?assertMatch("HTTP/1.1 408" ++ _, raw([Head, "content-length: 10\r\n\r\nxxx"], Config)),
     Ref = ?config(ref, Config),
-    {Running, Max} = call(Ref, weft_kv_app, running, []),
-    ok = call(Ref, counters, add, [Running, 1, Max]),
+    ok = call(Ref, code, add_pathsz, [[filename:dirname(code:which(Module))
+                                       || Module <- [weft_kv_test_requests, weft_test_nodes]]]),
+    Occupied = call(Ref, weft_kv_test_requests, occupied, [?REQUESTS_MAX]),
     {503, #{"retry-after" := "1"}, _} = get(Path, Config),
-    ok = call(Ref, counters, sub, [Running, 1, Max]),
+    ok = call(Ref, weft_kv_test_requests, freed, [Occupied]),
     {200, _, _} = get(Path, Config).
 
 %% Two requests whose values do not come have all the room, until they end: by themselves, or
