@@ -120,6 +120,19 @@ a_fixed_window_stays_test() ->
     Window = weft_window_core:acked({1000000, 0}, 1000, 5000, weft_window_core:new(3000, 3000)),
     ?assertEqual(3000, weft_window_core:bytes(Window)).
 
+%% Half a mebibyte on each of two links, before a gateway and behind it.
+a_short_path_over_a_gateway_has_twice_as_much_test() ->
+    Ack = fun(AtUs, W) -> weft_window_core:acked({30000000, 10 * ?MIB}, 50, AtUs,
+                                                 weft_window_core:limited(W)) end,
+    Bytes = fun(Window) ->
+                weft_window_core:bytes(lists:foldl(Ack, Window, lists:seq(0, 1000000, 10000)))
+            end,
+    New = weft_window_core:new(262144, 64 * ?MIB),
+    Relayed = weft_window_core:relayed(true, New),
+    ?assertEqual({?MIB div 2, ?MIB}, {Bytes(weft_window_core:relayed(false, Relayed)),
+                                      Bytes(Relayed)}),
+    ?assertEqual(?MIB, Bytes(weft_window_core:restart(Relayed))).
+
 %% What was learned of one path does not hold for another.
 a_new_path_is_learned_anew_test() ->
     Ack = fun(AtUs, W) -> weft_window_core:acked({9000000, 0}, 20000, AtUs,

@@ -258,8 +258,8 @@ effect({again, Reason}, _NowMs, Stream) ->
 effect({after_ms, DelayMs, Timer}, _NowMs, Stream) ->
     {Stream, [{after_ms, DelayMs, Timer}]};
 %% Links do not crash here.
-effect({watch, _Link}, _NowMs, Stream) ->
-    {Stream, []}.
+effect({watch, Link}, _NowMs, #stream{peer = Peer, core = Core} = Stream) ->
+    {Stream#stream{core = weft_stream_core:relayed(Link =/= Peer, Core)}, []}.
 
 find_link(#stream{peer = Peer, switches = Switches, host = Host, rand = Rand0} = Stream) ->
     Lanes = weft_sim_switches:lanes(Switches),

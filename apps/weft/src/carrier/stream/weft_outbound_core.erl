@@ -14,8 +14,8 @@
 %% which payloads have to be delivered before them (`weft_bypass_queue').
 -module(weft_outbound_core).
 
--export([new/2, lanes/2, room/1, room/2, push/5, acked/3, resume/2, is_acked/1, unacked_bytes/1,
-         window_bytes/1, window/1, code_change/1, items/1]).
+-export([new/2, lanes/2, relayed/2, room/1, room/2, push/5, acked/3, resume/2, is_acked/1,
+         unacked_bytes/1, window_bytes/1, window/1, code_change/1, items/1]).
 -export_type([state/0, item/0]).
 
 %% On the way of each message: not calls.
@@ -58,6 +58,11 @@ new(Min, Max) ->
 -spec lanes(pos_integer(), state()) -> state().
 lanes(Lanes, #outbound{window = Window} = State) ->
     State#outbound{window = weft_window_core:lanes(Lanes, Window)}.
+
+%% @doc Does the path lead over gateways?
+-spec relayed(boolean(), state()) -> state().
+relayed(IsRelayed, #outbound{window = Window} = State) ->
+    State#outbound{window = weft_window_core:relayed(IsRelayed, Window)}.
 
 %% @doc May another payload be pushed? The last one may exceed the window by its own size.
 -spec room(state()) -> boolean().
@@ -224,12 +229,13 @@ window(#outbound{window = Window}) -> weft_window_core:info(Window).
 
 %% @doc The state as this version keeps it. Before, what is kept was a queue.
 -spec code_change(state() | Before :: tuple()) -> state().
-code_change(#outbound{kept = Kept, later = Later} = State) ->
-    State#outbound{kept = items(Kept), later = items(Later)};
+code_change(#outbound{window = Window, kept = Kept, later = Later} = State) ->
+    State#outbound{window = weft_window_core:code_change(Window), kept = items(Kept),
+                   later = items(Later)};
 code_change({outbound, Window, Last, Acked, Unacked, Unasked, Kept, Asked, Floor, Bypass}) ->
-    #outbound{window = Window, last = Last, acked = Acked, unacked_bytes = Unacked,
-              unasked_bytes = Unasked, kept = items(queue:to_list(Kept)), asked = Asked,
-              floor = Floor, bypass = Bypass}.
+    #outbound{window = weft_window_core:code_change(Window), last = Last, acked = Acked,
+              unacked_bytes = Unacked, unasked_bytes = Unasked,
+              kept = items(queue:to_list(Kept)), asked = Asked, floor = Floor, bypass = Bypass}.
 
 %% @doc Payloads as this version keeps them. Before, a bypass payload was said to travel apart.
 -spec items([item() | Before :: tuple()]) -> [item()].

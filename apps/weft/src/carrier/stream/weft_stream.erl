@@ -172,9 +172,12 @@ effect(find_direct, #stream{node = Node} = Stream0) ->
         _Down ->
             Stream0
     end;
-effect({watch, Link}, #stream{link_monitor = Monitor} = Stream) ->
+effect({watch, Link}, #stream{link_monitor = Monitor, peer = Peer, core = Core} = Stream) ->
     _ = is_reference(Monitor) andalso erlang:demonitor(Monitor, [flush]),
-    Stream#stream{link_monitor = erlang:monitor(process, Link)};
+    IsRelayed = not lists:member(Peer, [atom_to_binary(Node) || Node <- weft_links:peers(Link),
+                                                                is_atom(Node)]),
+    Stream#stream{link_monitor = erlang:monitor(process, Link),
+                  core = weft_stream_core:relayed(IsRelayed, Core)};
 effect({keep_alive, IsOn}, #stream{counters = Counters} = Stream) ->
     weft_session_counters:keep_alive(Counters, IsOn),
     IsOn orelse noted_way(Stream),

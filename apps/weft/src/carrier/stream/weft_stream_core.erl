@@ -19,7 +19,7 @@
 %% what it has when it is reached by another path.
 -module(weft_stream_core).
 
--export([initiator/2, acceptor/4, connect/2, close/1, handle/3, acked/3, lane_ready/2,
+-export([initiator/2, acceptor/4, connect/2, close/1, handle/3, acked/3, relayed/2, lane_ready/2,
          say_accepted/1, room/1, room/2, can_send/1, to_flush/1, window_bytes/1, push/5, flush/2,
          sent/4, lanes/1, tick/1, spare/1, rest/2, tick_at_rest/2, incarnation/1, last_break/1,
          info/1, code_change/1]).
@@ -220,6 +220,11 @@ drop_path(_NowUs, Stream) ->
 path_down(Reason, NowUs, #stream{search = Search} = Stream) ->
     Stream#stream{path = undefined, search = weft_path_search:lost(NowUs, Search),
                   last_break = Reason, resend = []}.
+
+%% @doc Does the path that was found now lead over gateways?
+-spec relayed(boolean(), state()) -> state().
+relayed(IsRelayed, #stream{out = Out} = Stream) ->
+    Stream#stream{out = weft_outbound_core:relayed(IsRelayed, Out)}.
 
 %% --- lanes ------------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@
 %% in the manner of BBR (Cardwell and others 2016):
 %%
 %%   window = rate * (1.25 * shortest round trip + 1 ms), at most
-%%            the larger of 512 KiB and 2.5 * rate * shortest round trip
+%%            the larger of 512 KiB for each link (two over gateways) and
+%%            2.5 * rate * shortest round trip
 %%
 %% The rate is the bytes that acknowledgements confirm per time: the maximum over intervals of a
 %% round trip or more, which decays slowly. While the rate still grows the window is twice rate
@@ -18,12 +19,14 @@
 %% round trip. Times are in microseconds.
 -module(weft_window_core).
 
--export([new/2, bytes/1, limited/1, acked/4, lanes/2, restart/1, info/1]).
+-export([new/2, bytes/1, limited/1, acked/4, lanes/2, relayed/2, restart/1, info/1,
+         code_change/1]).
 -export_type([state/0]).
 
 -define(START_BYTES, 1048576).
-%% Kernels copy what is under way twice. As long as that is less than half of a core's second cache
-%% (1 MiB in 2026) the copies are cheap.
+%% Kernels copy what is under way on a link twice. As long as that is less than half of a core's
+%% second cache (1 MiB in 2026) the copies are cheap. A gateway with less than that before it and
+%% behind it waits more than it relays.
 -define(ENOUGH_BYTES, 524288).
 -define(INTERVAL_MIN_US, 2000).
 -define(ROUND_TRIP_MIN_US, 20).
@@ -41,6 +44,7 @@
                  max :: pos_integer(),
                  bytes :: pos_integer(),
                  lanes = 1 :: pos_integer(),
+                 links = 1 :: 1..2,
                  limited = false :: boolean(),
                  rate = 0.0 :: float(),
                  gain = 1.25 :: float(),
@@ -71,10 +75,15 @@ limited(Window) -> Window#window{limited = true}.
 -spec lanes(pos_integer(), state()) -> state().
 lanes(Lanes, Window) -> Window#window{lanes = Lanes}.
 
+%% @doc Does the path lead over gateways?
+-spec relayed(boolean(), state()) -> state().
+relayed(false, Window) -> Window#window{links = 1};
+relayed(true, Window) -> Window#window{links = 2}.
+
 %% @doc For another path: what was learned on the old one means little.
 -spec restart(state()) -> state().
-restart(#window{min = Min, max = Max, lanes = Lanes}) ->
-    (new(Min, Max))#window{lanes = Lanes}.
+restart(#window{min = Min, max = Max, lanes = Lanes, links = Links}) ->
+    (new(Min, Max))#window{lanes = Lanes, links = Links}.
 
 %% @doc Bytes have been acknowledged; RoundTripUs is that of a payload that asked for it. StillOut
 %% is what is under way now.
@@ -162,9 +171,9 @@ next_interval(StillOut, NowUs, #window{bytes = Bytes} = Window) ->
 resized(#window{rate = Rate} = Window) when Rate == 0 ->
     Window;
 resized(#window{rate = Rate, gain = Gain, round_trip_us = RoundTripUs, pause_us = PauseUs,
-                min = Min, max = Max} = Window) ->
+                min = Min, max = Max, links = Links} = Window) ->
     Wanted = Rate * (Gain * RoundTripUs + 1000 + PauseUs),
-    Enough = max(?ENOUGH_BYTES, Rate * (2.5 * RoundTripUs + PauseUs)),
+    Enough = max(Links * ?ENOUGH_BYTES, Rate * (2.5 * RoundTripUs + PauseUs)),
     Window#window{bytes = max(Min, min(Max, trunc(min(Wanted, Enough)))),
                   pause_us = PauseUs * 0.98}.
 
@@ -173,3 +182,8 @@ resized(#window{rate = Rate, gain = Gain, round_trip_us = RoundTripUs, pause_us 
 info(#window{bytes = Bytes, rate = Rate, round_trip_us = RoundTripUs}) ->
     #{window_bytes => Bytes, bytes_per_second => round(Rate * 1000000),
       round_trip_us => RoundTripUs}.
+
+%% @doc The state as this version keeps it. Before, it did not say over how many links a path goes.
+-spec code_change(state() | Before :: tuple()) -> state().
+code_change(#window{} = Window) -> Window;
+code_change(Before) -> erlang:insert_element(#window.links, Before, 1).
