@@ -43,10 +43,10 @@ count(#running{table = Table}) ->
 -spec is_full(running()) -> boolean().
 is_full(unlimited) -> false;
 is_full(#running{max = Max} = Running) ->
-    count(Running) >= Max andalso not (is_swept(Running) andalso count(Running) < Max).
+    count(Running) >= Max andalso not (sweep(Running) andalso count(Running) < Max).
 
-%% Each look takes as long as there are requests.
-is_swept(#running{table = Table, swept_ms = SweptMs}) ->
+%% Whether those that have ended were removed now. Each look takes as long as there are requests.
+sweep(#running{table = Table, swept_ms = SweptMs}) ->
     NowMs = erlang:monotonic_time(millisecond),
     LastMs = atomics:get(SweptMs, 1),
     case NowMs - LastMs >= ?SWEEP_MS

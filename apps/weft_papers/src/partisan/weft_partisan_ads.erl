@@ -10,7 +10,7 @@
 -module(weft_partisan_ads).
 
 -export([begin_node/2, serve/1, state/0]).
--export([sizes/2]).
+-export([sizes/2, impression_ms/0, flush_ms/0]).
 
 -define(IMPRESSION_MS, 10000).
 -define(FLUSH_MS, 5000).
@@ -76,3 +76,11 @@ delta(Type, Operation, Number, State) ->
     Delta.
 
 bytes(Type, State) -> erlang:external_size(Type:pack(State)).
+
+%% @doc How long an advertisement is shown, in the paper.
+-spec impression_ms() -> pos_integer().
+impression_ms() -> ?IMPRESSION_MS.
+
+%% @doc For how long changes are collected, as states are in the paper.
+-spec flush_ms() -> pos_integer().
+flush_ms() -> ?FLUSH_MS.

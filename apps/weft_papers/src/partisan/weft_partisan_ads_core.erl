@@ -12,8 +12,6 @@
 -export([init/2, handle/3]).
 -export([state/1, sent_bytes/1]).
 
--define(IMPRESSION_MS, 10000).
--define(FLUSH_MS, 5000).
 -define(AD, 1).
 
 -record(ads, {
@@ -31,7 +29,8 @@
 -spec init(node(), weft_core:options()) -> {state(), weft_core:effects()}.
 init(Self, #{others := Others, begin_ms := BeginMs, first_ms := FirstMs} = Options) ->
     Given = (maps:with([seed, incarnation], Options))#{
-              flush_ms => ?FLUSH_MS, declared => [{ads, orset}, {impressions, gcounter}]},
+              flush_ms => weft_partisan_ads:flush_ms(),
+              declared => [{ads, orset}, {impressions, gcounter}]},
     {Store, Started} = weft_crdt_core:init(Self, Given),
     Max = maps:get(max, Options, none),
     {Connected, Ads} = lists:mapfoldl(fun(Other, Ads0) ->
@@ -50,12 +49,14 @@ handle({timer, show}, NowMs, #ads{has_shown = HasShown} = Ads0) ->
     case {state(Ads0), HasShown} of
         {{_, [?AD]}, _} ->
             {Ads, Effects} = update(impressions, increment, NowMs, Ads0#ads{has_shown = true}),
-            {Ads, [{after_ms, ?IMPRESSION_MS, show} | Effects]};
-        {{_, []}, false} -> {Ads0, [{after_ms, ?IMPRESSION_MS, show}]};
+            {Ads, [show_again() | Effects]};
+        {{_, []}, false} -> {Ads0, [show_again()]};
         {{_, []}, true} -> {Ads0, []}
     end;
 handle(Event, NowMs, Ads) ->
     removed(NowMs, store(Event, NowMs, Ads)).
+
+show_again() -> {after_ms, weft_partisan_ads:impression_ms(), show}.
 
 update(Key, Operation, NowMs, Ads) ->
     removed(NowMs, store({command, Key, {update, Key, Operation, NowMs * 1000}}, NowMs, Ads)).

@@ -12,7 +12,6 @@
 -export([run/3]).
 
 -define(BEGIN_MS, 10000).
--define(IMPRESSION_MS, 10000).
 -define(STEP_MS, 1000).
 %% What it takes at most, beyond twice the time of its impressions.
 -define(OVER_MS, 600000).
@@ -28,7 +27,8 @@ run(Count, Impressions, Seed) ->
     [Server | _] = Names = lists:sort(maps:keys(Graph)),
     Max = Count * Impressions,
     World = world(Names, Max, Seed),
-    {Shown, Over} = over(?BEGIN_MS + ?STEP_MS, 2 * Impressions * ?IMPRESSION_MS, Names, Max, World),
+    TwiceMs = 2 * Impressions * weft_partisan_ads:impression_ms(),
+    {Shown, Over} = over(?BEGIN_MS + ?STEP_MS, TwiceMs, Names, Max, World),
     Sent = [{Name, weft_partisan_ads_core:sent_bytes(weft_sim_datagrams:core(Name, Over))}
             || Name <- Names],
     received(client_server, client_server(Server, Sent))
@@ -52,9 +52,10 @@ graph(Count, Seed) ->
     Graph.
 
 world([Server | _] = Names, Max, Seed) ->
+    ImpressionMs = weft_partisan_ads:impression_ms(),
     Options = fun(Name) ->
                   maps:merge(#{others => lists:delete(Name, Names), begin_ms => ?BEGIN_MS,
-                               first_ms => ?BEGIN_MS + erlang:phash2(Name, ?IMPRESSION_MS)},
+                               first_ms => ?BEGIN_MS + erlang:phash2(Name, ImpressionMs)},
                              maps:from_list([{max, Max} || Name =:= Server]))
               end,
     lists:foldl(fun(Name, World) -> weft_sim_datagrams:schedule(0, {start, Name}, World) end,

@@ -17,8 +17,6 @@
 
 -define(CALL_MS, 30000).
 -define(OVER_MS, 60000).
-%% Twice what an impression takes in the paper.
--define(TWO_IMPRESSIONS_MS, 20000).
 -define(AGAIN_MS, 100).
 
 %% @private
@@ -68,7 +66,8 @@ run(#{pairs := Count, with := #{impressions := Impressions, faster := Faster}}, 
     Before = bytes(Roles, Nodes),
     StartMs = erlang:monotonic_time(millisecond),
     ok = call(Nodes, hd(Roles), weft_partisan_ads, serve, [Max]),
-    LastMs = StartMs + ?OVER_MS + Impressions * ?TWO_IMPRESSIONS_MS div Faster,
+    %% Twice what the impressions take.
+    LastMs = StartMs + ?OVER_MS + 2 * Impressions * weft_partisan_ads:impression_ms() div Faster,
     Shown = over(Nodes, Roles, Max, LastMs),
     ElapsedMs = erlang:monotonic_time(millisecond) - StartMs,
     [Server | _] = Received = [After - Of || {Of, After} <- lists:zip(Before, bytes(Roles, Nodes))],
