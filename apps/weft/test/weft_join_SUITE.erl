@@ -15,11 +15,12 @@
          the_only_server_leaves_and_is_started_again/1,
          a_join_over_others_leaves_no_dial/1,
          a_node_that_is_gone_is_forgotten_and_comes_back/1,
-         a_topology_that_hangs_is_left/1, leave_and_join_do_not_mix/1,
+         a_topology_that_hangs_is_left/1, a_node_that_disconnects_meanwhile_is_forgotten/1,
+         leave_and_join_do_not_mix/1,
          a_connection_that_begins_while_a_node_leaves_ends_too/1,
          without_a_topology_the_errors_say_so/1]).
 %% Run on the nodes.
--export([count/0, counted/0, send/2]).
+-export([count/0, counted/0, send/2, is_asking/0]).
 
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
 -define(MESSAGES, 3000).
@@ -35,6 +36,7 @@ all() ->
         ++ [full_mesh, a_connection_that_begins_while_a_node_leaves_ends_too,
             the_only_server_leaves_and_is_started_again, a_join_over_others_leaves_no_dial,
             leave_and_join_do_not_mix, a_topology_that_hangs_is_left,
+            a_node_that_disconnects_meanwhile_is_forgotten,
             a_node_that_is_gone_is_forgotten_and_comes_back].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -215,6 +217,21 @@ a_node_that_is_gone_is_forgotten_and_comes_back(Config) ->
     ?assertMatch({weft_full_mesh_core, #{seeds := [_]}}, call(Again, weft_overlay, topology, [])),
     until_members([A, B, Again]).
 
+%% A member that is connected is asked whether it has left, and the connection ends before it
+%% answers.
+a_node_that_disconnects_meanwhile_is_forgotten(Config) ->
+    [A, B] = Nodes = [start(Name, full_mesh, Config) || Name <- [j1, j2]],
+    ok = call(B, weft, join, [name(A)]),
+    until_members(Nodes),
+    weft_test_nodes:until(fun() -> connected(A, Nodes) =:= [name(B)] end),
+    ok = weft_test_nodes:pause(B),
+    Test = self(),
+    Forgetting = spawn_link(fun() -> Test ! {self(), call(A, weft, leave, [name(B)])} end),
+    weft_test_nodes:until(fun() -> call(A, ?MODULE, is_asking, []) end),
+    true = call(A, erlang, disconnect_node, [name(B)]),
+    receive {Forgetting, Answer} -> ?assertEqual(ok, Answer) end,
+    ok = weft_test_nodes:continue(B).
+
 %% The driver of its topology does nothing any more.
 a_topology_that_hangs_is_left(Config) ->
     [A, B, C] = Nodes = [start(Name, full_mesh, Config) || Name <- [j1, j2, j3]],
@@ -295,6 +312,16 @@ send(Node, Count) ->
     lists:foreach(fun(Number) -> {?MODULE, Node} ! {next, Number}, {?MODULE, Node} ! Padding end,
                   lists:seq(1, Count)),
     Count.
+
+%% Whether a process here waits for another node to say whether that one has left.
+is_asking() ->
+    lists:any(fun(Pid) ->
+                  case process_info(Pid, [status, current_stacktrace]) of
+                      [{status, waiting}, {current_stacktrace, [{erpc, _, _, _} | Below]}] ->
+                          lists:keymember(weft_membership_change, 1, Below);
+                      _ -> false
+                  end
+              end, processes()).
 
 %% --- helpers ----------------------------------------------------------------------------------
 

@@ -211,18 +211,19 @@ forget(Node) ->
         {none, _} -> no_topology();
         {_, false} -> forgotten(Node);
         {_, true} ->
-            case is_alone(Node) of
+            case has_left(Node) of
                 true -> forgotten(Node);
                 false -> failed("~ts is connected: call weft:leave() there", [Node])
             end
     end.
 
-%% It has left, but this node was not told and has connected again.
-is_alone(Node) ->
+%% It is alone, and this node was not told and has connected again. Or the connection ends just now.
+has_left(Node) ->
     try erpc:call(Node, weft_overlay, topology, [], ?ALONE_MS) of
         {Module, _Options} -> Module =:= weft_alone_core;
         none -> false
     catch
+        error:{erpc, noconnection} -> true;
         error:{erpc, _NoAnswer} -> false;
         error:{exception, _Reason, _Stack} -> false
     end.
