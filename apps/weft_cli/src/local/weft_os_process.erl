@@ -12,7 +12,7 @@
 -type process() :: #{os_pid := pos_integer(), marks := [string()]}.
 
 -define(POLL_MS, 20).
--define(EXEC_TRIES, 10).
+-define(EXEC_TRIES, 1000).
 -define(EXEC_MS, 2).
 
 %% @doc Starts Command (program and arguments) in the background, its output appended to LogFile.
@@ -46,7 +46,8 @@ command_line(OsPid) ->
         false -> string:lexemes(os:cmd("ps -ww -o args= -p " ++ OsPid), " \n")
     end.
 
-%% In the middle of an exec there is a moment without words.
+%% In the middle of an exec there is a moment without words, which may last on a busy machine. So
+%% there is at the end of a process, until it is a zombie.
 words(OsPid, TriesLeft) ->
     case file:read_file(["/proc/", OsPid, "/cmdline"]) of
         {ok, <<>>} when TriesLeft > 0 ->
