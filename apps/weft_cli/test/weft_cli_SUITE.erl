@@ -172,12 +172,15 @@ why_in_plain_words(Config) ->
 
 %% --- doctor, watch ----------------------------------------------------------------------------
 
-%% Notes may be there, for the machine may be busy.
+%% Notes may be there, and for a moment a warning, for the machine may be busy.
 doctor_finds_nothing(Config) ->
-    await(fun() -> element(1, run(["doctor"], Config)) =:= 0 end),
-    #{nodes := Nodes, answered := Nodes} = Report = json(["doctor"], Config),
-    ?assertEqual(?NODES, [short(Node) || Node <- Nodes]),
-    ?assertMatch(#{errors := 0, warnings := 0, name := "local"}, Report).
+    await(fun() ->
+                  {Code, Text} = run(["doctor", "--json"], Config),
+                  #{name := "local", nodes := Nodes, answered := Answered, errors := Errors,
+                    warnings := Warnings} = decode(Text),
+                  {Code, Errors, Warnings, Answered, [short(Node) || Node <- Nodes]}
+                      =:= {0, 0, 0, Nodes, ?NODES}
+          end).
 
 doctor_finds_a_cut_and_a_dead_node(Config) ->
     {0, _} = run(["cut", "n01", "n02"], Config),
@@ -186,7 +189,7 @@ doctor_finds_a_cut_and_a_dead_node(Config) ->
           end),
     {1, Text} = run(["doctor"], Config),
     [?assertMatch({_, {match, _}}, {Words, re:run(Text, Words)})
-     || Words <- ["local: 3 of 4 nodes examined in [0-9.]+ s: 1 error, 1 warning",
+     || Words <- ["local: 3 of 4 nodes examined in [0-9.]+ s: 1 error, [1-9][0-9]* warnings?",
                   "\nerror on n04: does not answer: it is not running",
                   "\nwarning on n01 n02: the link between", "\n  why: ", "\n  do:  End the cut: "]],
     {0, _} = run(["heal"], Config),
@@ -305,11 +308,16 @@ profile_records_nodes(Config) ->
     [?assert(filelib:file_size(filename:join(Dir, File)) > 100)
      || File <- ["trace.json", "summary.html", "flame.svg", "speedscope/trace.js",
                  "speedscope/index.html"]],
-    #{nodes := [#{ended := "time", sampled := #{window_ms := 40, every_ms := 1000},
-                  traced_ms := TracedMs}],
-      files := [_, _, _, _], failed := []} =
-        json(["profile", "n02", "--seconds", "1", "--pids", "3", "--out", Dir], Config),
-    ?assert(TracedMs > 0 andalso TracedMs < 500),
+    %% A node that stands still while it is traced goes on with that for longer.
+    await(fun() ->
+                  #{nodes := [#{ended := "time",
+                                sampled := #{window_ms := 40, every_ms := 1000},
+                                traced_ms := TracedMs}],
+                    files := [_, _, _, _], failed := []} =
+                      json(["profile", "n02", "--seconds", "1", "--pids", "3", "--out", Dir],
+                           Config),
+                  TracedMs > 0 andalso TracedMs < 500
+          end),
     {2, _} = run(["profile"], Config),
     {2, _} = run(["profile", "n01", "--pids", "0"], Config),
     {4, _} = run(["profile", "nobody"], Config),

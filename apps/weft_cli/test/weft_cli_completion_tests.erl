@@ -4,24 +4,39 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
-bash_completes_commands_test() ->
+bash_completes_commands_test_() ->
+    {timeout, 60, fun bash_completes_commands/0}.
+
+bash_completes_commands() ->
     ?assertEqual(["status"], completed("weft stat")),
     ?assertEqual(lists:sort(["help" | names()]), lists:sort(completed("weft ''"))).
 
-bash_completes_options_of_the_command_test() ->
+bash_completes_options_of_the_command_test_() ->
+    {timeout, 60, fun bash_completes_options_of_the_command/0}.
+
+bash_completes_options_of_the_command() ->
     ?assertEqual(["--groups"], completed("weft up --gr")),
     ?assertEqual([], completed("weft down --gr")),
     ?assertEqual(["--help"], completed("weft kill n01 --he")).
 
-bash_leaves_other_words_to_files_test() ->
+bash_leaves_other_words_to_files_test_() ->
+    {timeout, 60, fun bash_leaves_other_words_to_files/0}.
+
+bash_leaves_other_words_to_files() ->
     ?assertEqual([], completed("weft up --file ''")).
 
-bash_completes_the_first_word_where_it_is_known_test() ->
+bash_completes_the_first_word_where_it_is_known_test_() ->
+    {timeout, 60, fun bash_completes_the_first_word_where_it_is_known/0}.
+
+bash_completes_the_first_word_where_it_is_known() ->
     ?assertEqual(["delete"], completed("weft kv de")),
     ?assertEqual([], completed("weft kv get de")),
     ?assertEqual(["--limit"], completed("weft kv list carts --li")).
 
-help_is_followed_by_a_command_test() ->
+help_is_followed_by_a_command_test_() ->
+    {timeout, 60, fun help_is_followed_by_a_command/0}.
+
+help_is_followed_by_a_command() ->
     ?assertEqual(["trace"], completed("weft help tr")).
 
 fish_gets_a_line_for_each_command_test() ->

@@ -40,7 +40,10 @@ with_program(Program, Fun) ->
 %% --- the command --------------------------------------------------------------------------------
 
 %% A host that does not answer, and a directory that can not be there: each would be below a file.
-what_can_not_be_exported_is_told_and_why_test() ->
+what_can_not_be_exported_is_told_and_why_test_() ->
+    {timeout, 60, fun what_can_not_be_exported_is_told_and_why/0}.
+
+what_can_not_be_exported_is_told_and_why() ->
     in_directory("compose", fun(Dir) ->
         Export = fun(Kind, Terms, Out) ->
                      File = Dir ++ "/shop.deploy",

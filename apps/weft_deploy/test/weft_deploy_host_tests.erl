@@ -5,7 +5,10 @@
 -include_lib("eunit/include/eunit.hrl").
 
 %% Whatever words are added at the end, those are what the program ssh is given as one.
-words_are_quoted_for_the_shell_of_the_host_test() ->
+words_are_quoted_for_the_shell_of_the_host_test_() ->
+    {timeout, 60, fun words_are_quoted_for_the_shell_of_the_host/0}.
+
+words_are_quoted_for_the_shell_of_the_host() ->
     Dir = filename:join("/tmp", "weft-host-" ++ os:getpid()),
     ok = filelib:ensure_path(Dir),
     Ssh = filename:join(Dir, "ssh"),

@@ -12,7 +12,10 @@ a_quoted_word_is_one_word_whatever_is_in_it_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_quote(), [{numtests, 60}, quiet]))}.
 
 %% An accent that follows a quote is part of no word of the shell.
-an_accent_after_a_quote_test() ->
+an_accent_after_a_quote_test_() ->
+    {timeout, 60, fun an_accent_after_a_quote/0}.
+
+an_accent_after_a_quote() ->
     Word = [$a, $', 16#301, $;, $b],
     ?assertEqual(unicode:characters_to_binary(Word),
                  sh(["printf '%s' ", weft_deploy_shell:quote(Word)])).
@@ -26,7 +29,10 @@ prop_quote() ->
             end).
 
 %% The profile of a host may print something before.
-what_a_node_was_made_with_test() ->
+what_a_node_was_made_with_test_() ->
+    {timeout, 60, fun what_a_node_was_made_with/0}.
+
+what_a_node_was_made_with() ->
     Script = ["made=$(mktemp -d); cd \"$made\"; mkdir -p nodes/a@h\n"
               "echo '[].' > nodes/a@h/sys.config; echo \"somebody's host\"\n",
               weft_deploy_shell:configuration(".", "a@h"), "\nrm -r \"$made\"\n"],
@@ -209,7 +215,10 @@ a_node_is_known_also_when_its_start_was_ended() ->
     ?assertMatch(#{nodes := #{"n1@h" := #{up := false}}}, See()),
     ok = file:del_dir_r(Dir).
 
-a_health_check_is_seen_and_written_alone_test() ->
+a_health_check_is_seen_and_written_alone_test_() ->
+    {timeout, 60, fun a_health_check_is_seen_and_written_alone/0}.
+
+a_health_check_is_seen_and_written_alone() ->
     Dir = directory(),
     {ok, C} = weft_deploy_host:open(local, "127.0.0.1", #{dir => Dir}),
     Do = fun(Script) -> {ok, Output} = weft_deploy_host:script(C, Script), Output end,
@@ -549,7 +558,10 @@ a_lock_that_is_just_being_written_is_not_taken_over_test() ->
     ok = file:del_dir_r(Dir).
 
 %% What it would see before it has the lock may be old when it has it.
-a_command_without_the_lock_looks_at_nothing_test() ->
+a_command_without_the_lock_looks_at_nothing_test_() ->
+    {timeout, 60, fun a_command_without_the_lock_looks_at_nothing/0}.
+
+a_command_without_the_lock_looks_at_nothing() ->
     Dir = directory(),
     Own = Dir ++ "/deploy/shop",
     ok = weft_deploy_state:lock(Own),
@@ -559,7 +571,10 @@ a_command_without_the_lock_looks_at_nothing_test() ->
     ?assertEqual(["lock", "state"], lists:sort(filelib:wildcard("*", Own))),
     ok = file:del_dir_r(Dir).
 
-a_plan_makes_no_cookie_test() ->
+a_plan_makes_no_cookie_test_() ->
+    {timeout, 60, fun a_plan_makes_no_cookie/0}.
+
+a_plan_makes_no_cookie() ->
     Dir = directory(),
     {ok, #{start := [_]}, _} = weft_deploy:plan(deployment(Dir, []), #{root => Dir}),
     ?assertNot(filelib:is_file(Dir ++ "/deploy/shop/cookie")),
