@@ -24,7 +24,8 @@ alarms() ->
     Alarms.
 
 %% @doc Says that somebody takes care of an alarm. All agents of its node that have raised it are
-%% told. A comment that is no text is an error `{no_text, Comment}'.
+%% told; one that does not answer now is not. A comment that is no text is an error
+%% `{no_text, Comment}'.
 -spec acknowledge(weft_ops_alarms_core:id(), Comment :: unicode:chardata()) ->
           ok | {error, unknown_alarm}.
 acknowledge(Id, Comment) ->
