@@ -276,7 +276,7 @@ many_peers_are_left_out(Config) ->
 a_session_that_does_not_answer(Config) ->
     [A, B] = ?config(nodes, Config),
     C = third(A, Config),
-    with_settings([{timeout_ms, 600}], A, fun() ->
+    with_settings([{timeout_ms, 4000}], A, fun() ->
         until(fun() -> sessions(A) =:= {2, 0} end),
         [Session] = [Pid || #{node := N, pid := Pid} <- maps:get(sessions,
                                                                  call(A, weft, status, [])),

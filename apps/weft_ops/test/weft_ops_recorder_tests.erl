@@ -9,7 +9,10 @@
 -define(AGAIN_MS, 30000).
 
 %% However long a period is: of two looks the one that is late takes nothing from the other.
-events_since_the_last_look_are_asked_for_test() ->
+events_since_the_last_look_are_asked_for_test_() ->
+    {timeout, 60, fun events_since_the_last_look_are_asked_for/0}.
+
+events_since_the_last_look_are_asked_for() ->
     ok = weft_view:new(),
     Test = self(),
     {Agent, Ref} = spawn_monitor(fun() -> agent(Test) end),

@@ -22,7 +22,7 @@ those_who_ask_at_once_get_one_result_test_() ->
     end).
 
 who_does_not_answer_is_left_out_and_counted_test_() ->
-    with(50, fun(_) ->
+    with(1000, fun(_) ->
         {ok, Snapshot} = weft_ops_snapshot:take(),
         ?assertMatch(#{errors := #{status := 1, peers := 1, families := 0}}, Snapshot),
         ?assertNot(is_map_key(status, Snapshot)),
