@@ -107,9 +107,7 @@ it_shows_what_the_model_says(Config) ->
     #{<<"nodes">> := Known, <<"groups">> := Groups} = model(Nodes),
     ?assertEqual(lists:sort(maps:keys(Known)),
                  lists:sort(evaluate(?CANVAS ".picture.bodies()", Browser))),
-    ?assertEqual(lists:sort([[Node, <<"up">>, groups(Its)]
-                             || {Node, #{<<"groups">> := Its}} <- maps:to_list(Known)]),
-                 rows("Nodes", Browser)),
+    until(fun() -> states(model(Nodes)) =:= rows("Nodes", Browser) end),
     ?assertEqual(lists:sort([[Group, integer_to_binary(length(Members)), groups(Gateways)]
                              || {Group, #{<<"members">> := Members, <<"gateways">> := Gateways}}
                                     <- maps:to_list(Groups)]),
@@ -122,6 +120,11 @@ it_shows_what_the_model_says(Config) ->
     Places = evaluate("JSON.stringify(" ?CANVAS ".picture.places())", Browser),
     open("?again", Nodes, Browser),
     ?assertEqual(Places, evaluate("JSON.stringify(" ?CANVAS ".picture.places())", Browser)).
+
+%% A node that was late is silent for a while.
+states(#{<<"nodes">> := Known}) ->
+    lists:sort([[Node, State, groups(Its)]
+                || {Node, #{<<"state">> := State, <<"groups">> := Its}} <- maps:to_list(Known)]).
 
 groups(Names) -> iolist_to_binary(lists:join(", ", Names)).
 
@@ -491,7 +494,7 @@ it_connects_again_without_a_reload(Config) ->
     ok = call(A, application, start, [weft_dashboard]),
     _ = until("document.documentElement.dataset.connection === 'live'", Browser),
     ?assertEqual(<<"still here">>, evaluate("window.mark", Browser)),
-    ?assertEqual(length(rows("Nodes", Browser)), up(model(Nodes))).
+    until(fun() -> rows("Nodes", Browser) =:= states(model(Nodes)) end).
 
 %% The page does not get the second frame, though the server takes it for acknowledged.
 what_is_missed_is_asked_for_again(Config) ->
@@ -514,7 +517,7 @@ what_is_missed_is_asked_for_again(Config) ->
     Undo(),
     ?assertEqual(<<"snapshot ack patch patch resend snapshot ack patch ack">>,
                  evaluate("said.slice(0, 9).join(' ')", Browser)),
-    ?assertEqual(up(model(Nodes)), length(rows("Nodes", Browser))).
+    until(fun() -> rows("Nodes", Browser) =:= states(model(Nodes)) end).
 
 %% As when a tunnel hangs. Twenty seconds pass fast there.
 a_connection_that_says_nothing_is_given_up(Config) ->

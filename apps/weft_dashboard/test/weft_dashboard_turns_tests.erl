@@ -7,7 +7,10 @@
 -define(ASKERS, [list_to_atom("weft_dashboard_asker_" ++ integer_to_list(I))
                  || I <- lists:seq(1, 8)]).
 
-more_than_may_ask_at_once_wait_and_get_their_answers_test() ->
+more_than_may_ask_at_once_wait_and_get_their_answers_test_() ->
+    {timeout, 60, fun more_than_may_ask_at_once_wait_and_get_their_answers/0}.
+
+more_than_may_ask_at_once_wait_and_get_their_answers() ->
     Busy = [busy(Name) || Name <- ?ASKERS],
     Asked = [spawn_monitor(fun() -> exit(weft_dashboard_stores:ask([])) end) || _ <- [1, 2, 3]],
     weft_test_nodes:until(fun() -> waiting() =:= 3 end),
