@@ -67,7 +67,9 @@ call(Ref, Function, Arguments) -> weft_test_nodes:call(Ref, ?MODULE, Function, A
 two(Config) ->
     [A, B] = Refs = [start(p, [], [weft_profile, weft_report_html], Config),
                      start(q, [], [], Config)],
-    true = weft_test_nodes:call(A, net_kernel, connect_node, [node_of(B)]),
+    weft_test_nodes:until(fun() ->
+                              weft_test_nodes:call(A, net_kernel, connect_node, [node_of(B)])
+                          end),
     Refs.
 
 record(Ref, Nodes, Options) ->
@@ -398,16 +400,17 @@ windows_end_early(A, B) ->
         record(A, [node_of(B)], #{seconds => 0.6, window_ms => 100, every_ms => 200,
                                   rate => 1000}),
     %% What was under way when a window ended was counted, too.
-    ?assert(Count >= 100 * length(Short)),
-    length(Short) >= 2 andalso lists:all(fun({_, From, To}) -> To - From < 90000000 end, Short).
+    Count >= 100 * length(Short) andalso length(Short) >= 2
+        andalso lists:all(fun({_, From, To}) -> To - From < 90000000 end, Short).
 
-%% Timers of a busy machine are late at times, but not each time.
+%% Timers of a busy machine are late at times, and callers do little, but not each time.
 in_time(Tries, A, Nodes) ->
     {ok, #{nodes := [#{windows := Windows, error := Error}, #{windows := Others}],
            flows := Flows} = Profile, []} =
         record(A, Nodes, #{seconds => 0.6, window_ms => 50, every_ms => 200}),
     IsInTime = length(Windows) =:= 3 andalso length(Others) =:= 3
-        andalso together(Windows, Others, Error) andalso longest_ns(Flows) < 150000000,
+        andalso together(Windows, Others, Error) andalso longest_ns(Flows) < 150000000
+        andalso length(Flows) > 5,
     case IsInTime orelse Tries =:= 1 of
         true -> Profile;
         false -> in_time(Tries - 1, A, Nodes)
@@ -460,10 +463,16 @@ a_process_of_it_is_killed(Config) ->
     [A, B] = ?config(two, Config),
     [begin
          _ = call(A, recorder, [[node_of(B)], #{seconds => 60}]),
-         weft_test_nodes:until(fun() -> is_recorded(B) end),
-         true = weft_test_nodes:call(B, erlang, exit, [lists:nth(N, own(B)), kill]),
+         weft_test_nodes:until(fun() -> is_killed(N, B) end),
          await_clean(B)
      end || N <- [1, 2, 3]].
+
+%% The one of that number, as soon as all are there.
+is_killed(N, Ref) ->
+    case own(Ref) of
+        [_, _, _] = Own -> weft_test_nodes:call(Ref, erlang, exit, [lists:nth(N, Own), kill]);
+        _NotYet -> false
+    end.
 
 %% Where there is one tracer only, it is left alone.
 somebody_else_traces(Config) ->
