@@ -49,15 +49,15 @@ a_route_may_turn_up_after_changes_test_() ->
     [{Text, fun() -> ?assertEqual(Expected, is_settling(Circuits, Rows)) end}
      || {Text, Circuits, Rows, Expected} <-
             [{"lost just now", hidden, [{{lost, ?B}, Now}], true},
-             {"lost long ago", hidden, [{{lost, ?B}, Now - 2000}], false},
+             {"lost long ago", hidden, [{{lost, ?B}, Now - 120000}], false},
              {"member, and a new link", hidden, [{{member, ?B}, 1}, {link_up_ms, Now}], true},
              {"member, and a new topology", hidden,
               [{{member, ?B}, 1}, {topology_since_ms, Now}], true},
              {"member, and nothing new", hidden,
-              [{{member, ?B}, 1}, {link_up_ms, Now - 2000}], false},
+              [{{member, ?B}, 1}, {link_up_ms, Now - 120000}], false},
              {"no member, and a new link", hidden, [{link_up_ms, Now}], false},
              {"no member yet, and a new link", visible, [{link_up_ms, Now}], true},
-             {"no member yet, and nothing new", visible, [{link_up_ms, Now - 2000}], false}]].
+             {"no member yet, and nothing new", visible, [{link_up_ms, Now - 120000}], false}]].
 
 %% The carrier of a gateway runs before its overlay does, which knows the routes.
 a_route_may_turn_up_when_a_neighbour_has_an_overlay_test_() ->
@@ -81,7 +81,7 @@ is_settling(Circuits, Rows) ->
     ok = application:set_env(weft, circuits, Circuits),
     ok = weft_view:new(),
     [ok = weft_view:put(?MODULE, Key, Value) || {Key, Value} <- Rows],
-    try weft_overlay:is_settling(?B, 1000)
+    try weft_overlay:is_settling(?B, 60000)
     after
         ets:delete(weft_view),
         application:unset_env(weft, circuits)
