@@ -23,14 +23,14 @@ with_faults(Test) ->
         ok = application:unset_env(weft, faults)
     end.
 
-%% One after the other they would take five seconds, and the lost ones of the next case ten. A busy
-%% machine takes more than the one delay.
+%% One after the other they would take twenty seconds at least, and the lost ones of the next case
+%% thirty. A busy machine takes more than the one delay.
 test(a_delay_is_latency_and_no_throttle) ->
     ok = weft_fault:delay(?PEER, 20, 30),
-    all_are_late(200, 20000, 2500000);
+    all_are_late(1000, 20000, 15000000);
 test(a_lost_packet_is_late) ->
     ok = weft_fault:loss(?PEER, 100),
-    all_are_late(50, 200000, 5000000);
+    all_are_late(150, 200000, 15000000);
 %% One at a time, so that none waits behind another.
 test(some_packets_are_lost) ->
     ok = weft_fault:loss(?PEER, 50),
@@ -49,14 +49,14 @@ test(lanes_that_there_are_obey_too) ->
     ok = weft_fault:delay(?PEER, 50, 50),
     ok = weft_lane_writer:look_again(self()),
     weft_test_nodes:until(fun() -> weft_lane:queued_bytes(Lane) > 0 end),
-    [Second, _] = [begin queued = weft_lane:send(Lane, N, 1), now_us() end || N <- [2, 3]],
+    [SecondUs, _] = send_all(Lane, [2, 3]),
     ok = weft_fault:heal(?PEER, delay),
     ok = weft_lane_writer:look_again(self()),
     %% What is under way still is; nothing overtakes it.
     weft_test_nodes:until(fun() -> weft_lane:queued_bytes(Lane) =:= 0 end),
     ?assertEqual(ok, weft_lane:send(Lane, 4, 1)),
     [{1, _}, {2, AtUs}, {3, _}, {4, _}] = sent(4),
-    ?assert(AtUs - Second > 45000),
+    ?assert(AtUs - SecondUs >= 50000),
     weft_lane:close(Lane);
 test(one_way_cuts_hold_back) ->
     ok = weft_fault:cut_one_way(?PEER),

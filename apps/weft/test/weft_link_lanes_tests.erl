@@ -23,9 +23,9 @@ room(_) -> {ok, get_or(room, 100)}.
 try_send(_, _Packet) -> ok.
 
 %% By the process of a writer, where there is no room.
-send({Process, _Ref}, Packet) ->
+send({Process, Ref}, Packet) ->
     receive after 20 -> ok end, % pacing: as over a slow network
-    Process ! {sent, iolist_to_binary(Packet)},
+    Process ! {sent, Ref, iolist_to_binary(Packet)},
     ok.
 
 close(_) -> ok.
@@ -106,11 +106,23 @@ checked_until_free(Lane, NowMs, Lanes, Times) when Times > 0 ->
 %% With TLS all that is sent is sent by the writer, and on other lanes what finds them busy.
 a_goodbye_is_out_before_the_lane_is_closed_test() ->
     put(room, 0),
-    ok = ?LANES:say_goodbye(add([lane({<<>>, Index}) || Index <- [0, 1]], dialer, #{})),
+    Said = said_goodbye(20),
     erase(room),
-    [receive {sent, Packet} -> ?assertEqual(goodbye, weft_wire:decode(Packet))
-     after 0 -> error(not_sent)
-     end || _ <- [0, 1]].
+    ?assertEqual([goodbye, goodbye], Said).
+
+%% A goodbye has 300 ms to get out. Where the machine has taken them, it need not be out: then there
+%% is another try.
+said_goodbye(Tries) when Tries > 0 ->
+    Lanes = [lane({<<>>, Index}) || Index <- [0, 1]],
+    BeganMs = erlang:monotonic_time(millisecond),
+    ok = ?LANES:say_goodbye(add(Lanes, dialer, #{})),
+    TookMs = erlang:monotonic_time(millisecond) - BeganMs,
+    Said = [receive {sent, Ref, Packet} -> weft_wire:decode(Packet) after 0 -> not_sent end
+            || {tunnel, _, {_, Ref}} <- [weft_lane:socket(Lane) || Lane <- Lanes]],
+    case TookMs < 300 of
+        true -> Said;
+        false -> said_goodbye(Tries - 1)
+    end.
 
 add(Lanes, Role, Before) ->
     lists:foldl(fun(Lane, Acc) -> ?LANES:add(Lane, peer(Role), 10, Acc) end, Before, Lanes).
