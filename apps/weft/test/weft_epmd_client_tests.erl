@@ -28,10 +28,9 @@ a_name_that_is_not_ascii_is_not_asked_for_test() ->
                  weft_epmd_client:port_please("s\x{f6}mebody", {127, 0, 0, 1}, 1, 1000)).
 
 no_epmd_knows_nobody_test() ->
-    {ok, Listen} = gen_tcp:listen(0, []),
-    {ok, Port} = inet:port(Listen),
-    ok = gen_tcp:close(Listen),
-    ?assertEqual(noport, weft_epmd_client:port_please("somebody", {127, 0, 0, 1}, Port, 1000)).
+    ?assertEqual(noport,
+                 weft_epmd_client:port_please("somebody", {127, 0, 0, 1},
+                                              weft_test_nodes:free_port(), 5000)).
 
 %% Connections to a multicast address end at once. The host, or the network, may come back.
 who_cannot_be_reached_is_not_unknown_test() ->
@@ -42,8 +41,8 @@ an_epmd_that_is_silent_is_left_after_the_time_test() ->
     {Listen, Port} = listen(),
     BeginMs = erlang:monotonic_time(millisecond),
     ?assertEqual({error, timeout},
-                 weft_epmd_client:port_please("somebody", {127, 0, 0, 1}, Port, 100)),
-    ?assert(erlang:monotonic_time(millisecond) - BeginMs < 2000),
+                 weft_epmd_client:port_please("somebody", {127, 0, 0, 1}, Port, 1000)),
+    ?assert(erlang:monotonic_time(millisecond) - BeginMs < 20000),
     ok = gen_tcp:close(Listen).
 
 %% --- small parts ------------------------------------------------------------------------------
@@ -61,12 +60,13 @@ asked(Answer) ->
     exit(Epmd, kill),
     Result.
 
+%% The client leaves as soon as it knows enough, which may be before the end of what is sent.
 serve(Listen, Pieces) ->
     {ok, Socket} = gen_tcp:accept(Listen),
     {ok, <<9:16, "zsomebody">>} = gen_tcp:recv(Socket, 11),
-    [ok = gen_tcp:send(Socket, Piece) || Piece <- Pieces],
-    ok = gen_tcp:shutdown(Socket, write),
-    {error, closed} = gen_tcp:recv(Socket, 0).
+    _ = [gen_tcp:send(Socket, Piece) || Piece <- Pieces],
+    _ = gen_tcp:shutdown(Socket, write),
+    {error, _} = gen_tcp:recv(Socket, 0).
 
 listen() ->
     {ok, Listen} = gen_tcp:listen(0, [binary, {active, false}, {nodelay, true}]),

@@ -16,14 +16,17 @@ init([]) ->
 
 child() -> {ok, proc_lib:spawn_link(fun() -> receive stop -> ok end end)}.
 
-%% Has a name, and ends a moment after its supervisor.
+%% Has a name. If its supervisor was killed, it ends a moment after it is told to.
 slow() ->
     Starter = self(),
     Pid = proc_lib:spawn_link(
             fun() ->
                     process_flag(trap_exit, true),
                     Starter ! {self(), has_got_name()},
-                    receive {'EXIT', Starter, _} -> ok end,
+                    receive
+                        {'EXIT', Starter, killed} -> receive may_end -> ok end;
+                        {'EXIT', Starter, _} -> ok
+                    end,
                     receive after 200 -> ok end % pacing: the slowness itself
             end),
     receive
@@ -78,6 +81,7 @@ another_one_waits_for_the_end_of_the_former_test() ->
     exit(First, kill),
     receive {'EXIT', First, killed} -> ok end,
     ?assert(is_process_alive(Child)),
+    Child ! may_end,
     {ok, Second} = weft_supervisor:start_link({local, weft_supervisor_tests_slow}, ?MODULE, slow),
     ?assertNot(is_process_alive(Child)),
     ?assertMatch([{slow, _, _, _}], supervisor:which_children(Second)),
