@@ -18,9 +18,9 @@ the_silent_and_the_failing_are_named_and_cost_the_others_nothing_test() ->
     Nodes = [good, silent, failing, leaving, better],
     Start = erlang:monotonic_time(millisecond),
     ?assertEqual({[{good, good}, {better, better}], [silent, failing, leaving]},
-                 weft_ask:all(Nodes, Ask, 300)),
+                 weft_ask:all(Nodes, Ask, 2000)),
     Elapsed = erlang:monotonic_time(millisecond) - Start,
-    ?assert(Elapsed >= 300 andalso Elapsed < 10000).
+    ?assert(Elapsed >= 2000 andalso Elapsed < 30000).
 
 %% Who has to be waited for is known only when enough have answered.
 the_last_ones_are_waited_for_a_while_only_test() ->
@@ -31,14 +31,14 @@ the_last_ones_are_waited_for_a_while_only_test() ->
     ?assertEqual({[{a, a}], [silent]}, weft_ask:all([a, silent], Ask, 60000, 100)),
     ?assert(erlang:monotonic_time(millisecond) - Start < 30000),
     Later = erlang:monotonic_time(millisecond),
-    ?assertEqual({[{a, a}], [silent, silent]}, weft_ask:all([a, silent, silent], Ask, 500, 0)),
-    ?assert(erlang:monotonic_time(millisecond) - Later >= 500).
+    ?assertEqual({[{a, a}], [silent, silent]}, weft_ask:all([a, silent, silent], Ask, 2000, 0)),
+    ?assert(erlang:monotonic_time(millisecond) - Later >= 2000).
 
 nothing_is_left_behind_test() ->
     Self = self(),
     Ask = fun(_) -> Self ! {asked, self()}, receive after infinity -> ok end end,
-    ?assertEqual({[], [a]}, weft_ask:all([a], Ask, 50)),
-    Asked = receive {asked, Pid} -> Pid end,
+    ?assertEqual({[], [a]}, weft_ask:all([a], Ask, 2000)),
+    Asked = receive {asked, Pid} -> Pid after 0 -> error(never_ran) end,
     Ref = monitor(process, Asked),
     receive {'DOWN', Ref, process, Asked, _} -> ok end,
     ?assertEqual({messages, []}, process_info(self(), messages)).

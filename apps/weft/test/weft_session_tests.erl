@@ -69,13 +69,16 @@ accept(Peer) ->
 
 %% Somebody waits for a packet of the handshake.
 begun(Session) ->
-    {Pid, _} = spawn_monitor(fun() -> exit(weft_session:recv_handshake(Session, infinity)) end),
+    {Pid, _} = Waiting =
+        spawn_monitor(fun() -> exit(weft_session:recv_handshake(Session, infinity)) end),
     weft_test_nodes:until(fun() -> {status, waiting} =:= process_info(Pid, status) end),
+    put({begun, Session}, Waiting),
     Session.
 
 closed(Session) ->
     Session ! {weft_path, closed, self(), ?LABEL, ended},
-    receive {'DOWN', _, process, _, {error, closed}} -> Session end.
+    {error, closed} = returned(erase({begun, Session})),
+    Session.
 
 await_earlier(Session) ->
     spawn_monitor(fun() -> weft_session:await_earlier(Session) end).

@@ -166,7 +166,7 @@ a_link_that_came_up_during_an_attempt_is_taken() ->
     Stream0 = weft_stream:initiator(distribution, 'peer@host', weft_session_counters:new(), self()),
     {ok, Asked} = weft_stream:handle({weft_path, link, open, {ok, Gateway, true}}, Stream0),
     receive {told, Gateway, {open, _, _, #{mode := new}}} -> ok
-    after 1000 -> error(not_asked)
+    after 30000 -> error(not_asked)
     end,
     {ok, Stream1} = weft_stream:handle({weft_path, opening, Gateway, ?LABEL}, Asked),
     {ok, Stream2} = weft_stream:handle({weft_path, available, Direct}, Stream1),
@@ -175,7 +175,7 @@ a_link_that_came_up_during_an_attempt_is_taken() ->
                                              Stream2),
     ?assertMatch(#{link := Gateway}, weft_stream:info(Stream)),
     receive {told, Direct, {open, _, _, #{mode := resume}}} -> ok
-    after 1000 -> error(not_opened)
+    after 30000 -> error(not_opened)
     end,
     [begin unlink(Link), exit(Link, kill) end || Link <- [Gateway, Direct]],
     true = ets:delete(weft_links).
