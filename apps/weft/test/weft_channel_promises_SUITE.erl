@@ -152,7 +152,7 @@ what_waits_is_not_sent_again(Config) ->
     Ack = #{channel => default, ack => #{retries => 3, timeout_ms => 100}},
     ?assertEqual({error, {not_delivered, timeout, 4}}, call(A, weft, send, [To, late, Ack])),
     ok = call(B, sys, resume, [Receiver]),
-    ok = call(A, weft, send, [To, last, Ack]),
+    ok = call(A, weft, send, [To, last, #{channel => default, ack => true}]),
     ?assertEqual([first, late, last], received(B)),
     ?assertMatch(#{messages_out := 3}, counters(A, default)).
 
