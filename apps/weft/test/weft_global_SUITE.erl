@@ -65,7 +65,7 @@ conflicts_are_resolved_by_the_function_given(Config) ->
          [PidA, PidB] = [call(Node, ?MODULE, holder, []) || Node <- [A, B]],
          [yes = call(Node, weft_global, register_name, [Name, Pid, fun weft_global:Resolve/3])
           || {Node, Pid} <- [{A, PidA}, {B, PidB}]],
-         true = call(A, net_kernel, connect_node, [name(B)]),
+         until(fun() -> call(A, net_kernel, connect_node, [name(B)]) =:= true end),
          until(fun() -> whereis_name(A, Name) =:= whereis_name(B, Name) end),
          until(fun() -> alive([{A, PidA}, {B, PidB}]) =:= Alive end),
          until(fun() ->
@@ -73,9 +73,14 @@ conflicts_are_resolved_by_the_function_given(Config) ->
                        Found =:= whereis_name(B, Name)
                            andalso (Found =:= undefined) =:= (Resolve =:= notify_all_name)
                end),
-         true = call(A, erlang, disconnect_node, [name(B)])
+         until(fun() -> are_apart(A, B) end)
      end || {Resolve, Alive} <- [{random_exit_name, 1}, {random_notify_name, 2},
                                  {notify_all_name, 2}]].
+
+%% On either side: what ends later would be the connection of the next ones.
+are_apart(A, B) ->
+    _ = call(A, erlang, disconnect_node, [name(B)]),
+    not is_connected(A, B) andalso not is_connected(B, A).
 
 %% A program may register a process and then tell another node to send to the name.
 a_change_is_known_everywhere_when_the_call_returns(Config) ->
@@ -452,7 +457,8 @@ mesh(Names, Env, Config) ->
     meshed([node(Name, Env, Config) || Name <- Names]).
 
 meshed([First | Rest] = Nodes) ->
-    [true = call(First, net_kernel, connect_node, [name(Node)]) || Node <- Rest],
+    [until(fun() -> call(First, net_kernel, connect_node, [name(Node)]) =:= true end)
+     || Node <- Rest],
     [until(fun() -> length(call(Node, weft_view, lookup, [lock_homes])) =:= length(Nodes)
                         andalso length(call(Node, erlang, nodes, [])) =:= length(Rest) end, 30000)
      || Node <- Nodes],

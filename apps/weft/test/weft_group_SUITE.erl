@@ -88,6 +88,7 @@ links_follow_the_groups(Config) ->
     [N1, _, N3, N4, N5] = start_two_groups(Config),
     ?assertEqual([n2, n3], linked(N1)),
     %% By the gateway, and directly where it is asked for.
+    until_connected(N1, n5),
     ?assertEqual(node_name(n5), call(N1, erpc, call, [node_name(n5), erlang, node, []])),
     ?assertEqual([n2, n3], linked(N1)),
     {ok, #{unreachable := []}} = call(N1, weft_group, direct, [node_name(n5)]),
@@ -107,6 +108,7 @@ groups_without_common_nodes_talk(Config) ->
     {ok, _} = call(N3, weft_group, leave, [g1]),
     weft_test_nodes:until(fun() -> linked(N5) =:= [n3, n4] andalso linked(N1) =:= [n2, n3, n4] end,
                           30000),
+    until_connected(N1, n5),
     ?assertEqual(node_name(n5), call(N1, erpc, call, [node_name(n5), erlang, node, []])),
     %% Free nodes have links to each other, and news reach everybody.
     {ok, _} = call(N1, weft_group, delete, [g1]),
@@ -414,6 +416,11 @@ until_groups(Node, Groups) ->
 
 groups(Node) ->
     maps:map(fun(_, Nodes) -> [short(N) || N <- Nodes] end, call(Node, weft_group, groups, [])).
+
+%% There may be a link before there is a route.
+until_connected(Node, Name) ->
+    weft_test_nodes:until(fun() -> call(Node, net_kernel, connect_node, [node_name(Name)]) =:= true
+                          end).
 
 connected(Node) -> lists:sort([short(N) || N <- call(Node, erlang, nodes, [connected])]).
 
