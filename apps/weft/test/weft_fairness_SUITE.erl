@@ -66,7 +66,7 @@ atoms_beside_bulk(Config) ->
                || {Receiver, Bytes, Count} <- [{Large, 100000, 300}
                                                | [{Pid, 0, 3000} || Pid <- Small]]],
     weft_test_nodes:until(fun() -> [N || P <- [Large | Small], N <- call(B, atoms_right, [P])]
-                                       =:= [300, 3000, 3000] end),
+                                       =:= [300, 3000, 3000] end, 60000),
     ok = call(A, stop, [Senders ++ Sending]).
 
 %% Four processes that have always something waiting: those pinned to `bulk' get a quarter each of
@@ -134,9 +134,10 @@ small_messages_pin_no_payloads(Config) ->
     Before = call(B, binary_bytes, []),
     ok = call(A, send_mixed, [Held, Other, 100000, 100]),
     weft_test_nodes:until(fun() -> element(1, hd(call(B, received, [[Other]]))) =:= 99000 end),
-    More = call(B, binary_bytes, []) - Before,
-    ct:pal("a thousand messages of 150 bytes hold ~b", [More]),
-    ?assert(More < 2000000),
+    %% Who passed them on may still have what they came with, for a moment.
+    More = fun() -> call(B, binary_bytes, []) - Before end,
+    weft_test_nodes:until(fun() -> More() < 2000000 end),
+    ct:pal("a thousand messages of 150 bytes hold ~b", [More()]),
     ok = call(B, release, [Holder]),
     weft_test_nodes:until(fun() -> received(B, Receivers) =:= 100000 end).
 

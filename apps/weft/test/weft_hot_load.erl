@@ -34,14 +34,21 @@ stale() ->
 -spec upgrade(set_back | as_it_is) -> [module()].
 upgrade(What) ->
     Keepers = [{Pid, Module} || Pid <- processes(), {Module, init, 1} <- [initial(Pid)],
-                                lists:member(Module, ?KEEPERS)],
-    [ok = sys:suspend(Pid) || {Pid, _} <- Keepers],
+                                lists:member(Module, ?KEEPERS), is_suspended(Pid)],
     [sys:replace_state(Pid, fun(Kept) -> callers_before(set_back(Kept)) end)
      || What =:= set_back, {Pid, _} <- Keepers],
     _ = load(),
     [ok = sys:change_code(Pid, Module, before, []) || {Pid, Module} <- Keepers],
     [ok = sys:resume(Pid) || {Pid, _} <- Keepers],
     [Module || {_, Module} <- Keepers].
+
+%% One that has ended by now keeps nothing.
+is_suspended(Pid) ->
+    try sys:suspend(Pid) of
+        ok -> true
+    catch
+        exit:{Reason, _} when Reason =/= timeout -> false
+    end.
 
 initial(Pid) ->
     case is_process_alive(Pid) of

@@ -45,7 +45,7 @@ short_lived_are_gone(Node) ->
 loads_under_traffic(Config) ->
     [A, Gateway, B] = Nodes = cluster(Config),
     C = stock_node(Config),
-    true = call(C, net_kernel, connect_node, [name(A)]),
+    until(fun() -> call(C, net_kernel, connect_node, [name(A)]) =:= true end),
     Pairs = [{A, B}, {B, A}],
     [ok = call(N, ?T, expect, []) || N <- Nodes],
     [ok = call(Here, ?T, watch, [name(There)]) || {Here, There} <- Pairs],
@@ -67,7 +67,7 @@ loads_under_traffic(Config) ->
     ?assert(lists:member(name(C), call(A, erlang, nodes, [hidden]))),
     %% Who comes now finds the door open.
     D = start(d, [{topology, {static, #{links => [{node_name(d), name(A)}]}}}], Config),
-    true = call(D, net_kernel, connect_node, [name(A)]),
+    until(fun() -> call(D, net_kernel, connect_node, [name(A)]) =:= true end),
     talk(A, B).
 
 streams_of_another_shape_go_on(Config) ->
