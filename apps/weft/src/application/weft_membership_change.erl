@@ -18,9 +18,11 @@
 -define(JOIN_MS, 10000).
 -define(DRAIN_MS, 5000).
 -define(CLOSE_MS, 2000).
+%% In that time the router of an overlay that has just started again has its name.
+-define(OPEN_MS, 2000).
 -define(POLL_MS, 20).
 %% What a node takes at most to say whether it has left.
--define(ALONE_MS, 2000).
+-define(ALONE_MS, 10000).
 %% After that time the last error of a link is that of a dial that was made for this join.
 -define(FIRST_DIAL_MS, 1000).
 %% Reasons that do not pass by themselves.
@@ -51,7 +53,7 @@ joined_again(Node) ->
     Term = weft_topology_change:current(),
     {ok, Module, Options} = weft_topology:parse(Term),
     ok = weft_overlay_sup:change(Module, Options),
-    _ = weft_transit:open(),
+    _ = until(fun() -> weft_transit:open() =:= ok end, ?OPEN_MS),
     ok = weft_overlay_sup:reach_again(),
     join_now(Node).
 
@@ -83,7 +85,9 @@ left_to_topology(Node) ->
 
 until_member(Node, Reason, GiveUp) ->
     StartMs = now_ms(),
-    case until(fun() -> is_member(Node) orelse final_error(Node, StartMs) end, ?JOIN_MS) of
+    Ended = until(fun() -> is_member(Node) orelse final_error(Node, StartMs) end, ?JOIN_MS),
+    %% To look at a link may take seconds, in which the node may have become a member.
+    case is_member(Node) orelse Ended of
         true -> ok;
         {final, Why} -> GiveUp(), failed("~ts: ~ts", [Node, weft_refusals:explain(Why)]);
         false -> Why = why_not(Node, Reason), GiveUp(), failed("~ts: ~ts", [Node, Why])
