@@ -26,7 +26,8 @@
 -export([hold/2, hold/3, init/1, handle_call/3, handle_cast/2]).
 
 -define(SCOPE, accounts).
--define(LEASE_MS, 5000).
+%% As by default: a voter that starts again takes seconds of a busy machine.
+-define(LEASE_MS, 8000).
 -define(NAMES, [one, two, three]).
 
 suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 12; _ -> 60 end}}].
@@ -268,12 +269,12 @@ fault({Nodes, Crashes}, Dir, Config) ->
 
 fault(cut, Node, Nodes, Crashes, _Dir, _Config) ->
     ok = cut(Node, [pick(Nodes -- [Node])]),
-    ok = lasting(1000 + rand:uniform(4000)),
+    ok = lasting(1000 + rand:uniform(?LEASE_MS - 1000)),
     ok = healed(Nodes),
     {Nodes, Crashes};
 fault(partition, Node, Nodes, Crashes, _Dir, _Config) ->
     ok = cut(Node, Nodes -- [Node]),
-    ok = lasting(1000 + rand:uniform(5000)),
+    ok = lasting(1000 + rand:uniform(?LEASE_MS)),
     ok = healed(Nodes),
     {Nodes, Crashes};
 fault(break, Node, Nodes, Crashes, _Dir, _Config) ->
@@ -281,7 +282,7 @@ fault(break, Node, Nodes, Crashes, _Dir, _Config) ->
     {Nodes, Crashes};
 fault(pause, Node, Nodes, Crashes, _Dir, _Config) ->
     ok = weft_test_nodes:pause(Node),
-    ok = lasting(500 + rand:uniform(5000)),
+    ok = lasting(500 + rand:uniform(?LEASE_MS)),
     ok = weft_test_nodes:continue(Node),
     {Nodes, Crashes};
 fault(kill, Node, Nodes, Crashes, Dir, Config) ->
