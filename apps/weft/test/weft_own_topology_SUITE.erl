@@ -74,7 +74,9 @@ links_and_sessions_outlive_its_failures(Config) ->
       fun() -> maps:get(received, call(Last, weft_resume_traffic, account, [])) =:= Sent end),
     ?assertMatch(#{wrong := []}, call(Last, weft_resume_traffic, account, [])),
     ?assertMatch(#{signals := []}, call(First, weft_resume_traffic, account, [])),
-    ?assertEqual({1, Names}, {warnings(First), lists:sort([name(Node) || Node <- Nodes])}).
+    %% One of twenty; another one if they took longer than its pause, which doubles: 1, 3, 7, 15 s.
+    ?assert(warnings(First) < 5),
+    ?assertEqual(Names, lists:sort([name(Node) || Node <- Nodes])).
 
 a_running_cluster_changes_to_it_and_away(Config) ->
     Names = [ring1, ring2, ring3, ring4],

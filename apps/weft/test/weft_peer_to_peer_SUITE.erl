@@ -66,7 +66,7 @@ neighbours_with_slow_links_are_exchanged_for_near_ones(Config) ->
      || Node <- East, Far <- lists:last(Sites)],
     lists:foreach(fun run/1, East ++ West),
     until_all_call_all(East ++ West),
-    weft_test_nodes:until(fun() -> count_between(East, West) =< 15 end, 60000),
+    weft_test_nodes:until(fun() -> count_between(East, West) =< 15 end, 180000),
     until_all_call_all(East ++ West).
 
 %% How many have a neighbour on the other site, if all have four.
