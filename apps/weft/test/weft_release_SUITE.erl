@@ -116,13 +116,17 @@ until_started(Release, Before, Member) ->
                   catch _:_ -> nothing
                   end
           end,
+    Ref = make_ref(),
     weft_test_nodes:until(
       fun() ->
+              Now = Ask(weft_identity, incarnation),
               Apps = Ask(application, which_applications),
-              is_list(Apps) andalso lists:keymember(Release, 1, Apps)
-                  andalso not lists:member(Ask(weft_identity, incarnation), [Before, nothing])
+              IsStarted = not lists:member(Now, [Before, nothing]) andalso is_list(Apps)
+                  andalso lists:keymember(Release, 1, Apps),
+              _ = [self() ! {Ref, Now} || IsStarted],
+              IsStarted
       end, ?VERB_MS),
-    Ask(weft_identity, incarnation).
+    receive {Ref, Incarnation} -> Incarnation end.
 
 verbs_of_a_mix_release(Config) ->
     Case = ?FUNCTION_NAME,
@@ -175,7 +179,7 @@ shell(Script, Verb, Dir, Config) ->
     Output = shown(Port, ")2>", Prompt),
     {os_pid, OsPid} = erlang:port_info(Port, os_pid),
     port_close(Port),
-    [] = os:cmd("kill -KILL " ++ integer_to_list(OsPid)),
+    _ = os:cmd("kill -KILL " ++ integer_to_list(OsPid)),
     Output.
 
 typed("remote_console") -> "io:format(\"i ~s ~p~n\", [am, node()]).\n";
