@@ -34,6 +34,9 @@
 -define(CONNECT_MS, 30_000).
 -define(CALL_MS, 30_000).
 -define(FEW_NODES, 3).
+%% Below all that systems give to connections, above those of well-known services.
+-define(PORT_MIN, 12_000).
+-define(PORTS, 20_000).
 %% A node that is gone for good has to be given up within the deadline of a case.
 -define(RESUME_MS, 3_000).
 
@@ -63,9 +66,7 @@ topologies() ->
 %% @doc Starts an epmd for us alone, on a port that is free now.
 -spec start_epmd() -> epmd().
 start_epmd() ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
+    Port = free_port(),
     %% It complains of clients which ask and leave; nodes that connect often do.
     Handle = open_port({spawn_executable, "/bin/sh"},
                        [{args, ["-c", "exec \"$0\" \"$@\" 2> /dev/null", epmd_executable(),
@@ -305,6 +306,16 @@ connects(Peer, Node) ->
     peer:call(Peer, net_kernel, connect_node, [Node], ?CALL_MS) =:= true.
 
 %% ---- operating system ----
+
+%% None of those that the system gives to connections: one of these may be taken before epmd has it.
+%% (`weft_test_nodes' has the same, but is not compiled when these suites are run alone.)
+free_port() ->
+    Number = 101 * list_to_integer(os:getpid()) + erlang:unique_integer([positive, monotonic]),
+    Port = ?PORT_MIN + Number rem ?PORTS,
+    case gen_tcp:listen(Port, []) of
+        {ok, Socket} -> ok = gen_tcp:close(Socket), Port;
+        {error, _} -> free_port()
+    end.
 
 epmd_executable() ->
     Erts = filename:join([code:root_dir(), "erts-" ++ erlang:system_info(version), "bin"]),

@@ -11,9 +11,10 @@
          stop_shorter_than_the_ticktime_is_survived/1, ticktime_changed_at_run_time_is_used/1]).
 -export([needs/0]).
 
--define(TICKTIME_S, 2).
--define(IDLE_MS, 4_500).
--define(ONE_WAY_MS, 3_000).
+%% Ticks come each second then: nobody is down before three seconds of silence.
+-define(TICKTIME_S, 4).
+-define(IDLE_MS, 9_000).
+-define(ONE_WAY_MS, 6_000).
 -define(SHORT_STOP_MS, 800).
 
 needs() ->
