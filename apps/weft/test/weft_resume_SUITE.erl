@@ -25,7 +25,7 @@
 
 -define(T, weft_resume_traffic).
 %% What a busy machine may add. The times to resume, and those of the kernel, are much longer.
--define(LATE_MS, 3000).
+-define(LATE_MS, 10000).
 -define(RESUME_MS, 20000).
 
 suite() -> [{timetrap, {minutes, 3}}].
@@ -213,15 +213,15 @@ restarted_peer_never_resumes(Config) ->
     ok = weft_test_nodes:kill(B),
     B2 = weft_test_nodes:start(short_name(B), #{config => resume_config()}, ?config(place, Config)),
     ?assertEqual(name(B), name(B2)),
+    weft_test_nodes:until(fun() -> not call(A, erlang, is_process_alive, [Session]) end,
+                          ?RESUME_MS div 2),
     weft_test_nodes:until(fun() -> call(A, net_kernel, connect_node, [name(B2)]) end),
     ?assertNotEqual(Incarnation, call(B2, weft_identity, incarnation, [])),
-    ?assertNot(call(A, erlang, is_process_alive, [Session])),
     %% Link, two monitors, and nodedown, once each.
     weft_test_nodes:until(fun() -> length(signals(A, ['DOWN', 'EXIT', nodedown])) >= 4 end),
     ?assertEqual(4, length(signals(A, ['DOWN', 'EXIT', nodedown]))),
-    [#{resumes := 0}] = [call(A, weft_session, info, [S])
-                         || S <- call(A, weft_sessions, list, [])],
-    ok.
+    ?assertEqual([0], [Resumes || S <- call(A, weft_sessions, list, []),
+                                  #{resumes := Resumes} <- [info(A, S)]]).
 
 %% Who was called asks for no path, and who has called has no session any more: it would end with
 %% the time to resume, or by the kernel's ticks.
@@ -299,7 +299,7 @@ who_was_dialled_looks_where_its_peer_listens(Config) ->
     1 = call(B, ?T, kill_lanes, [name(A), rst, all]),
     pause_ms(1500),
     ok = weft_test_nodes:continue(A),
-    weft_test_nodes:until(fun() -> resumes(A, B) =:= 1 andalso resumes(B, A) =:= 1 end),
+    weft_test_nodes:until(fun() -> resumes(A, B) >= 1 andalso resumes(B, A) >= 1 end),
     [?assertEqual([], bad_signals(N)) || N <- Nodes],
     ok.
 
@@ -317,9 +317,11 @@ without_epmd(Config, Do) ->
     #{epmd := Epmd} = ?config(place, Config),
     ok = Do(Epmd),
     [begin
+         weft_test_nodes:until(fun() -> linked(A, B) andalso linked(B, A) end),
+         {BeforeA, BeforeB} = {resumes(A, B), resumes(B, A)},
          1 = call(Here, ?T, kill_lanes, [name(There), rst, all]),
-         weft_test_nodes:until(fun() -> resumes(A, B) =:= N andalso resumes(B, A) =:= N end)
-     end || {N, Here, There} <- [{1, A, B}, {2, B, A}]],
+         weft_test_nodes:until(fun() -> resumes(A, B) > BeforeA andalso resumes(B, A) > BeforeB end)
+     end || {Here, There} <- [{A, B}, {B, A}]],
     [?assertEqual([], bad_signals(N)) || N <- Nodes],
     ok.
 

@@ -210,7 +210,7 @@ last_words(Peer, First, Last) ->
     erlang:disconnect_node(Peer).
 
 %% @doc Stops the processes of this node that tick for a connection, in their tracks.
--spec stop_ticks() -> Stopped :: pos_integer().
+-spec stop_ticks() -> Stopped :: non_neg_integer().
 stop_ticks() ->
     Starter = self(),
     Ref = make_ref(),

@@ -74,11 +74,11 @@ a_killed_stock_tls_node_is_down(Config) ->
     weft_test_nodes:until(fun() -> not call(Weft, erlang, is_process_alive, [Watcher]) end).
 
 ticks_keep_an_idle_connection(Config) ->
-    [Weft, Stock] = pair(Config, ["-kernel", "net_ticktime", "3"]),
+    [Weft, Stock] = pair(Config, ["-kernel", "net_ticktime", "8"]),
     pong = call(Weft, net_adm, ping, [name(Stock)]),
     Watchers = [{Node, call(Node, erlang, spawn, [?MODULE, watch, [name(Other)]])}
                 || {Node, Other} <- [{Weft, Stock}, {Stock, Weft}]],
-    receive after 6000 -> ok end, % pacing: two tick times without traffic
+    receive after 12000 -> ok end, % pacing: without ticks either of them is down after ten seconds
     [?assert(call(Node, erlang, is_process_alive, [Watcher])) || {Node, Watcher} <- Watchers].
 
 %% A send fails before the reader has delivered what came.
