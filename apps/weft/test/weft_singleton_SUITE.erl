@@ -95,7 +95,7 @@ the_policy_is_told_and_followed(Config) ->
     until(fun() -> {ok, <<"minority 2">>} =:= file:read_file(File) end),
     #{partition := #{policy := {callback, _}, side := minority, reachable := [_],
                      unreachable := [_, _]}} = call(C, weft, status, []),
-    ?assertEqual(majority, side(A)),
+    until(fun() -> side(A) =:= majority end),
     ok = call(C, weft_fault, heal, []),
     _ = [call(C, net_kernel, connect_node, [name(Node)]) || Node <- [A, B]],
     until(fun() -> side(C) =:= majority end).

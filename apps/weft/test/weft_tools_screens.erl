@@ -140,11 +140,11 @@ table(Node) ->
     Rows = receive {Pid, [[_ | _] | _]} -> rows after ?WAIT_MS -> nothing end,
     {[] =/= [Table || Table <- Tables, proplists:get_value(name, Table) =:= ac_tab], Rows}.
 
-%% The window of one process: its state, too.
+%% The window of one process: its state, too. (The window waits for 200 ms.)
 process(Node) ->
     Pid = rpc:call(Node, erlang, whereis, [kernel_sup]),
     {registered_name, Name} = rpc:call(Node, erlang, process_info, [Pid, registered_name]),
-    {Name, element(1, rpc:call(Node, sys, get_status, [Pid, 200]))}.
+    {Name, element(1, rpc:call(Node, sys, get_status, [Pid, ?WAIT_MS]))}.
 
 %% @doc A call there, as the trace window gets it. It comes by a TCP connection of its own, which
 %% `ttb' opens to the host of the node.
