@@ -50,7 +50,10 @@ lost_twice() ->
          ?assertMatch({up, _}, event()),
          true = exit(Outbox, kill),
          ?assertMatch({{lost, killed}, _}, event()),
-         weft_test_nodes:until(fun() -> is_pid(connection(weft_amqp_inbox, Presence)) end)
+         weft_test_nodes:until(fun() -> [] =:= [Module || Module <- [weft_amqp_inbox,
+                                                                     weft_amqp_outbox],
+                                                          connection(Module, Presence) =:= none]
+                               end)
      end || _ <- [1, 2]],
     stopped(Presence).
 
