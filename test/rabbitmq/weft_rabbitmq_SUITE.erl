@@ -20,8 +20,10 @@
 -define(MESSAGES, 4000).
 -define(WINDOW, 500).
 -define(CUT_MS, 3000).
-%% After this part of the cut nothing is under way any more that was sent before it.
+%% When nothing has come for so long, nothing is under way any more that was sent before the cut.
+%% Where that takes longer, so does the cut.
 -define(SETTLED_MS, 1000).
+-define(SETTLING_MS, 10000).
 -define(ROUND_MS, 60000).
 -define(RECOVERY_MS, 30000).
 
@@ -115,7 +117,7 @@ unnoticed(Complete, Findings, Brokers) ->
 cut(Way, Load, Brokers) ->
     Cut = weft_rabbitmq_cut:cut(Way, Brokers),
     try
-        timer:sleep(?SETTLED_MS), % pacing: what was under way arrives
+        _ = weft_rabbitmq_wait:within(fun() -> is_settled(Load) end, ?SETTLING_MS),
         Before = weft_rabbitmq_load:counts(Load),
         timer:sleep(?CUT_MS - ?SETTLED_MS), % pacing: the cut has a length
         #{stalled => Before =:= weft_rabbitmq_load:counts(Load),
@@ -123,6 +125,11 @@ cut(Way, Load, Brokers) ->
     after
         ok = weft_rabbitmq_cut:heal(Cut)
     end.
+
+is_settled(Load) ->
+    Before = weft_rabbitmq_load:counts(Load),
+    timer:sleep(?SETTLED_MS), % pacing: what was under way arrives
+    Before =:= weft_rabbitmq_load:counts(Load).
 
 %% How long after the cut confirms went on, and 3,000 more were there (or never, in time).
 resumed(Load) ->
