@@ -81,12 +81,18 @@ tried(DeadlineMs, Once) ->
     case Once() of
         {error, {too_few, #{failed := Failed}}} = Error ->
             IsMoved = is_moved([Reason || {_, Reason} <- Failed]),
-            case IsMoved andalso erlang:monotonic_time(millisecond) < DeadlineMs of
-                true -> receive after ?PAUSE_MS -> tried(DeadlineMs, Once) end;
+            case IsMoved andalso paused(DeadlineMs) of
+                true -> tried(DeadlineMs, Once);
                 false -> Error
             end;
         Result -> Result
     end.
+
+%% Before another try, if that has some time: one without any would only tell that it had none.
+paused(DeadlineMs) ->
+    is_time(DeadlineMs) andalso receive after ?PAUSE_MS -> is_time(DeadlineMs) end.
+
+is_time(DeadlineMs) -> erlang:monotonic_time(millisecond) + ?PAUSE_MS < DeadlineMs.
 
 %% What others lack does not matter once the one that moves has answered.
 is_moved(Reasons) ->
