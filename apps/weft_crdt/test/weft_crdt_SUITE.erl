@@ -152,10 +152,13 @@ former_runs(Config) ->
     [?assertEqual({ok, 113}, crdt(Ref, value, [count])) || Ref <- [A, G, New]].
 
 %% Each key changes in each of five rounds; the other node has all at most two seconds later. That
-%% is so with ten thousand keys (FULL=1). With fewer it may take eight times what a round takes
-%% where that is more, on a busy machine.
+%% is so with ten thousand keys (FULL=1). With fewer, on a busy machine that may hold up a node for
+%% seconds, it may take fifteen, or eight times what a round takes where that is more.
 many_keys(Config) ->
-    {Keys, Rounds} = case os:getenv("FULL") of false -> {1000, 8}; _ -> {10000, 0} end,
+    {Keys, Rounds, Least} = case os:getenv("FULL") of
+                                false -> {1000, 8, 15000};
+                                _ -> {10000, 0, 2000}
+                            end,
     [A, G] = pair(Config),
     _ = weft_test_nodes:call(A, ?MODULE, add_round, [Keys, declare]),
     [Last | _] = [weft_test_nodes:call(A, ?MODULE, add_round, [Keys, update])
@@ -164,7 +167,7 @@ many_keys(Config) ->
     wait(fun() -> weft_test_nodes:call(G, ?MODULE, all_at_least, [Keys, 5]) end),
     Ms = erlang:monotonic_time(millisecond) - Begun,
     ct:pal("~b keys: ~b ms after the last round, which took ~b ms", [Keys, Ms, Last]),
-    ?assert(Ms =< max(2000, Rounds * Last)),
+    ?assert(Ms =< max(Least, Rounds * Last)),
     Count = 10 * Keys,
     ok = crdt(G, declare, [set, orset]),
     ok = weft_test_nodes:call(A, ?MODULE, add_all, [Count], 120000),

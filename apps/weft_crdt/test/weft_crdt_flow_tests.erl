@@ -229,14 +229,7 @@ flow(Id, Act) -> weft_crdt_flow_sup:start_flow(Id, always, worker(Act)).
 %% As code of before has started them.
 worker(Act) -> #{inputs => [a], act => fun([[V]]) -> Act([V]) end, name => out}.
 
-until(Expected, Fun) -> until(Expected, Fun, 200).
-
-until(Expected, Fun, Tries) ->
-    case Fun() of
-        Expected -> ok;
-        %% pacing: it is asked again after a moment
-        _ when Tries > 0 -> receive after 10 -> until(Expected, Fun, Tries - 1) end
-    end.
+until(Expected, Fun) -> weft_test_nodes:until(fun() -> Fun() =:= Expected end).
 
 with_flows(Test) -> with_flows(fun store/0, Test).
 

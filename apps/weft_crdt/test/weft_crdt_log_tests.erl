@@ -362,13 +362,14 @@ nothing_is_written_where_another_node_may_write_test_() ->
                     ok = not_held(Dir),
                     ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
                     Writer = writer(),
+                    receive {said, warning} -> ok after 10000 -> error(nothing_said) end,
                     %% pacing: so long nothing comes
                     receive {'DOWN', Writer, process, _, Reason} -> error(Reason)
                     after 200 -> ok
                     end,
                     ok = logger:remove_handler(?MODULE),
                     %% However often it was tried meanwhile.
-                    ?assertEqual([warning], said()),
+                    ?assertEqual([], said()),
                     ?assertEqual(Bytes, filelib:file_size(file(Dir))),
                     Lock ! beat,
                     receive {'DOWN', Writer, process, _, Result} -> ?assertEqual(ok, Result) end,

@@ -15,6 +15,8 @@
 
 -define(NAME, things_client).
 -define(PARTITIONS, 8).
+%% Of a request of a client. No node is asked again because a busy machine has held it up.
+-define(TIMEOUT_MS, 20000).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
@@ -96,7 +98,8 @@ nodes_with_a_replica_are_asked(Config) ->
     #{requests := Requests, to_replica := Requests} = call(Client, weft_kv_client, info, [?NAME]),
     %% One that is to keep to its nodes.
     Named = [weft_test_nodes:node_name(Name) || Name <- [a, b]],
-    ok = call(Client, ?MODULE, begin_client, [kept, #{nodes => Named, discover => false}]),
+    ok = call(Client, ?MODULE, begin_client, [kept, #{nodes => Named, discover => false,
+                                                      timeout_ms => ?TIMEOUT_MS}]),
     Info = fun() -> call(Client, weft_kv_client, info, [kept]) end,
     weft_test_nodes:until(fun() -> maps:get(partitions, Info()) =:= ?PARTITIONS end),
     _ = Put(kept),
@@ -221,16 +224,20 @@ bad_options(_Config) ->
 %% Three nodes of a store, and one that is a client of it.
 store(Config) -> store([a, b, c], [a, b, c], Config).
 
-%% The client is told some of the nodes.
+%% The client is told some of the nodes. The first three vote.
 store(Names, Told, Config) ->
     [First | Others] = Refs = [store_node(Name, Config) || Name <- Names],
     ok = call(First, weft_ring, create, []),
     grown(First, Others, Refs),
     Client = start(client, [], Config),
     ok = call(Client, ?MODULE, begin_client,
-              [?NAME, #{nodes => [weft_test_nodes:node_name(Name) || Name <- Told]}]),
+              [?NAME, #{nodes => [weft_test_nodes:node_name(Name) || Name <- Told],
+                        timeout_ms => ?TIMEOUT_MS}]),
     weft_test_nodes:until(fun() -> knows(Client, Refs) end),
+    weft_test_nodes:until(fun() -> lists:all(fun is_voting/1, lists:sublist(Refs, 3)) end),
     {Refs, Client}.
+
+is_voting(Ref) -> voting =:= call(Ref, weft_kv_strong_acceptor, status, [locks, 0]).
 
 grown(First, New, Refs) ->
     [ok = call(Ref, weft_ring, join, [weft_test_nodes:name(First)]) || Ref <- New],

@@ -84,7 +84,7 @@ lost_disks_are_filled(Config) ->
     weft_test_nodes:until(fun() -> are_voting(box, 2, Refs) end),
     %% Two of three know it, one of which loses that; the third one is away.
     ok = weft_test_nodes:kill(C),
-    [{ok, _} = call(A, weft_kv, put, [box, Key, Key]) || Key <- ?KEYS ++ ?COLD_KEYS],
+    [weft_test_nodes:until(fun() -> is_put(A, Key) end) || Key <- ?KEYS ++ ?COLD_KEYS],
     B2 = lost(b, B, Start, Config),
     weft_test_nodes:until(fun() -> are(forgotten, box, 2, [B2]) end),
     [?assertMatch({error, {not_done, {no_quorum, #{failed := [_ | _]}}}},
@@ -116,8 +116,24 @@ exported(Ref, Cursor) ->
         {ok, Records, Next} -> length(Records) + exported(Ref, Next)
     end.
 
+%% The same value, so that it does not matter whether it happens once more.
+is_put(Ref, Key) ->
+    case call(Ref, weft_kv, put, [box, Key, Key]) of
+        {ok, _} -> true;
+        {error, {Why, _}} when Why =:= not_done; Why =:= unknown -> false
+    end.
+
 has_all(Ref) ->
-    [?assertMatch({ok, Key, _}, call(Ref, weft_kv, get, [box, Key])) || Key <- ?KEYS ++ ?COLD_KEYS].
+    [?assertMatch({ok, Key, _}, got(Ref, Key, 100)) || Key <- ?KEYS ++ ?COLD_KEYS].
+
+%% Not to be found is an answer; any other error is a reason to ask again, as a disk may be slow.
+got(Ref, Key, Tries) ->
+    case call(Ref, weft_kv, get, [box, Key]) of
+        {error, Reason} when Reason =/= not_found, Tries > 0 ->
+            %% pacing: a client that has an error waits a little
+            receive after 50 -> got(Ref, Key, Tries - 1) end;
+        Answer -> Answer
+    end.
 
 %% Killed, and started with an empty directory.
 lost(Name, Ref, Start, Config) ->
