@@ -497,10 +497,10 @@ is_joining(A, B) ->
     #{members := Members} = call(A, weft_ring, status, []),
     maps:get(weft_test_nodes:name(B), Members, none) =:= joining.
 
-%% So many more writes, whatever else goes on.
+%% So many more writes, whatever else goes on. A list of keys is not tried again by itself.
 written(A, Writers, More) ->
     more(Writers, More),
-    ?assertMatch({ok, _}, call(A, weft_kv, list, [sets])).
+    weft_test_nodes:until(fun() -> element(1, call(A, weft_kv, list, [sets])) =:= ok end).
 
 more(Writers, More) ->
     Before = so_far(Writers),

@@ -251,13 +251,24 @@ a_partition_that_was_killed_gets_it_back_and_counts_test_() ->
             %% It is asked first, and alone if it counts.
             ?assertEqual({ok, [Key]}, weft_kv:list(first)),
             ?assertMatch({ok, [Key], _}, weft_kv:keys(first, start, 1)),
-            ok = sys:resume(weft_kv_entropy),
-            ?assertEqual({1, false}, {incomplete(), weft_kv:is_complete()}),
+            ?assertEqual([1, false],
+                         resumed_when_asked([fun incomplete/0, fun weft_kv:is_complete/0])),
             weft_test_nodes:until(fun() -> incomplete() =:= 0 end),
             weft_test_nodes:until(fun() -> Says() =:= [{ok, 1}, {ok, 1}, {ok, 1}] end)
         after weft_kv_one_node:stopped(Dir)
         end
     end}.
+
+%% All of them are there before anything more is compared.
+resumed_when_asked(Questions) ->
+    Self = self(),
+    Asking = [spawn_link(fun() -> Self ! {self(), Question()} end) || Question <- Questions],
+    Entropy = whereis(weft_kv_entropy),
+    weft_test_nodes:until(fun() ->
+        {messages, Messages} = process_info(Entropy, messages),
+        length([info || {'$gen_call', _, info} <- Messages]) =:= length(Questions) end),
+    ok = sys:resume(Entropy),
+    [receive {Asker, Answer} -> Answer end || Asker <- Asking].
 
 %% A disk of the ring that hangs holds up nothing here.
 replicas_are_compared_though_the_ring_is_busy_test_() ->

@@ -388,9 +388,7 @@ all_come_at_once(Options) ->
     Running = weft_kv_admission:new(5),
     Self = self(),
     Ask = fun() ->
-              Self ! {self(), weft_kv_strong_request:run(box, <<"k">>, get,
-                                                         Options#{timeout_ms := 20000},
-                                                         Running)}
+              Self ! {self(), weft_kv_strong_request:run(box, <<"k">>, get, Options, Running)}
           end,
     Callers = [spawn_opt(Ask, [link, {priority, high}]) || _ <- lists:seq(1, 100)],
     %% Those that run wait for the replica.
@@ -492,7 +490,7 @@ bucket() ->
     Dir = filename:join(["/tmp", "weft_kv_strong_tests" ++ os:getpid()
                          ++ integer_to_list(erlang:unique_integer([positive]))]),
     {ok, Options} = weft_kv_bucket:check(#{consistency => strong, voters => [node()], n => 1,
-                                           partitions => 1, dir => Dir, timeout_ms => 2000}),
+                                           partitions => 1, dir => Dir, timeout_ms => 20000}),
     {Dir, Options}.
 
 clean({Dir, _Options}) -> ok = file:del_dir_r(Dir).
