@@ -234,14 +234,14 @@ allowed_nodes(Config) ->
 
 %% Ticks keep an idle connection alive, with weft on one end; and with FULL=1 on both, too.
 ticks_keep_an_idle_connection(Config) ->
-    Args = ["-kernel", "net_ticktime", "3"],
+    Args = ["-kernel", "net_ticktime", "8"],
     A = start(a, #{args => Args}, Config),
     Others = [start(other, #{carrier => Carrier, args => Args}, Config)
               || Carrier <- [stock | [weft || is_full()]]],
     [true = connects(A, Node) || Node <- Others],
     [ok = call(A, weft_resume_traffic, F, Arg)
      || {F, Arg} <- [{expect, []}, {watch_nodes, []}]],
-    receive after 6000 -> ok end, % pacing: nothing may happen in two tick times
+    receive after 12000 -> ok end, % pacing: without ticks it would be down after ten seconds
     ?assertMatch(#{signals := []}, call(A, weft_resume_traffic, account, [])),
     [talk(A, Node) || Node <- Others],
     ok.

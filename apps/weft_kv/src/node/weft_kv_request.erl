@@ -42,7 +42,8 @@ tried({{error, Reason}, {Why, Again}}, Retries, PauseMs, DeadlineMs, Once)
     %% Those who had the same error do not come back at the same time.
     receive after PauseMs div 2 + erlang:phash2(make_ref(), PauseMs) -> ok end,
     case DeadlineMs - erlang:monotonic_time(millisecond) of
-        LeftMs when LeftMs > 0 ->
+        %% A try that has less would only tell that it had no time.
+        LeftMs when LeftMs > ?PAUSE_MS ->
             case Once(Again, LeftMs) of
                 %% Of this try nothing was done. Of the one before that can not be said.
                 {{error, _}, refused} -> {error, Reason};
