@@ -9,11 +9,15 @@
 -export([do/1, do/2, heal_all/0, wake/1, faults/0]).
 -export_type([pause/0]).
 
+%% So long an answer has to get out before this node ends, or stands still (the first sleep below):
+%% only who has got it can end a pause early.
+-define(ANSWER_MS, 200).
+
 %% Somebody has to be awake to wake this node: a process of the system, given the file, the process
 %% of the node, and how long, as a part of a second and in whole ones. It looks each second, so that
 %% it does not outlive a pause that was ended early, or the node.
 -define(KEEP_PAUSED,
-        "sleep 0.05; [ -e $0 ] || exit; kill -STOP $1; [ -e $0 ] || kill -CONT $1; sleep $2; "
+        "sleep 0.2; [ -e $0 ] || exit; kill -STOP $1; [ -e $0 ] || kill -CONT $1; sleep $2; "
         "left=$3; while [ $left -gt 0 ] && [ -e $0 ] && kill -0 $1; do "
         "sleep 1; left=$((left - 1)); done; rm $0 && kill -CONT $1").
 
@@ -49,7 +53,7 @@ do(Verb) ->
 
 enabled({crash, _Node}) ->
     %% As kill -9 does: no goodbye to anybody. The answer gets out first.
-    _ = spawn(fun() -> receive after 50 -> signal("KILL") end end),
+    _ = spawn(fun() -> receive after ?ANSWER_MS -> signal("KILL") end end),
     {ok, crashing};
 enabled({pause, _Node, ForMs}) ->
     #{os_pid := OsPid, file := File} = Pause = pause(),

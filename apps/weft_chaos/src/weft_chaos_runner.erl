@@ -110,7 +110,8 @@ handle_call(status, _From, #runner{steps = Steps, done = Done, failed = Failed} 
     {reply, #{elapsed_ms => now_ms() - Runner#runner.start_ms, done => length(Done),
               failed => length(Failed), to_come => length(Steps),
               next => case Steps of [] -> none; [Step | _] -> Step end}, Runner};
-handle_call(stop, _From, #runner{under_way = UnderWay} = Runner) ->
+handle_call(stop, _From, Runner0) ->
+    #runner{under_way = UnderWay} = Runner = known_pauses(Runner0),
     lists:foreach(fun({_, _, Pid}) -> exit(Pid, kill) end, maps:values(UnderWay)),
     ok = heal(Runner),
     {stop, normal, ok, answered(Runner)};
@@ -187,6 +188,21 @@ answer(Ref, Answer, #runner{under_way = UnderWay} = Runner) ->
             outcome(AtMs, Verb, Answer, paused(Verb, Answer, Runner#runner{under_way = Left}));
         error ->
             Runner
+    end.
+
+%% A pause can be ended early once its answer has come, so those that are under way are waited for.
+known_pauses(#runner{under_way = UnderWay} = Runner) ->
+    EndMs = now_ms() + 2 * ?STEP_MS,
+    lists:foldl(fun(Ref, Acc) -> known_pause(Ref, EndMs, Acc) end, Runner,
+                [Ref || {Ref, {_, {pause, _, _}, _}} <- maps:to_list(UnderWay)]).
+
+%% A node that does not answer is waited for no longer than a step waits.
+known_pause(Ref, EndMs, Runner) ->
+    receive
+        {answer, Ref, Answer} -> answer(Ref, Answer, Runner);
+        {'DOWN', Ref, process, _, _} -> Runner
+    after max(0, EndMs - now_ms()) ->
+        Runner
     end.
 
 paused({pause, Node, _}, {ok, Pause}, #runner{paused = Paused} = Runner) ->

@@ -8,8 +8,8 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_cut_heals_by_itself/1, faults_of_a_schedule/1, a_crash_and_a_start/1,
          stopped_is_healed/1, refused_unless_enabled/1, a_cut_outlives_a_delay/1,
-         a_cut_in_one_way/1, late_and_lost/1, pauses_end/1, too_late_is_not_done/1,
-         a_slow_answer_counts/1, a_node_of_the_version_before/1]).
+         a_cut_in_one_way/1, late_and_lost/1, pauses_end/1, a_pause_under_way_is_ended/1,
+         too_late_is_not_done/1, a_slow_answer_counts/1, a_node_of_the_version_before/1]).
 -export([starter/1, inbox/0, received/0]).
 
 suite() -> [{timetrap, {minutes, 3}}].
@@ -20,8 +20,8 @@ all() ->
 %% After these the nodes are as before, for the next one.
 healed() ->
     [a_cut_in_one_way, faults_of_a_schedule, stopped_is_healed, refused_unless_enabled,
-     a_cut_outlives_a_delay, late_and_lost, pauses_end, too_late_is_not_done,
-     a_slow_answer_counts, a_node_of_the_version_before].
+     a_cut_outlives_a_delay, late_and_lost, pauses_end, a_pause_under_way_is_ended,
+     too_late_is_not_done, a_slow_answer_counts, a_node_of_the_version_before].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -63,7 +63,7 @@ call(Ref, Function, Arguments) ->
 %% The one who asked for it is gone; the cut ends all the same.
 a_cut_heals_by_itself(Config) ->
     {[A, _, C], [NodeA, NodeB, _]} = mesh(Config, true),
-    {ok, _} = call(C, start, [[{0, {cut, NodeA, NodeB, 1500}}], #{}]),
+    {ok, _} = call(C, start, [[{0, {cut, NodeA, NodeB, 5000}}], #{}]),
     weft_test_nodes:until(fun() -> cuts(A) =:= [NodeB] end),
     ok = weft_test_nodes:kill(C),
     weft_test_nodes:until(fun() -> cuts(A) =:= [] end),
@@ -210,6 +210,18 @@ pauses_end(Config) ->
     ?assertEqual(4, length(Done)),
     weft_test_nodes:until(fun() -> not stands_still(OsPid) end).
 
+%% What gets to the node is a second late. When the schedule is stopped it has been told that the
+%% pause is still wanted, and does not know it yet.
+a_pause_under_way_is_ended(Config) ->
+    {[_, #{os_pid := OsPid}, C], [_, NodeB, _]} = mesh(Config, true),
+    ok = weft_test_nodes:call(C, weft_fault, delay, [NodeB, 1000, 1000]),
+    {ok, _} = call(C, start, [[{0, {pause, NodeB, 60000}}], #{}]),
+    receive after 1500 -> ok end, % pacing: between the two seconds that this takes
+    ok = call(C, stop, []),
+    weft_test_nodes:until(fun() -> not has_waker(OsPid) end),
+    ?assertNot(stands_still(OsPid)),
+    ok = weft_test_nodes:call(C, weft_chaos_agent, heal_all, []).
+
 stands_still(OsPid) ->
     lists:prefix("T", os:cmd(lists:concat(["ps -o state= -p ", OsPid]))).
 
@@ -222,17 +234,17 @@ has_waker(OsPid) ->
 too_late_is_not_done(Config) ->
     {[A, _, C], [NodeA, _, _]} = mesh(Config, true),
     {ok, #{done := Done, failed := Failed}} =
-        call(C, run, [[{0, {pause, NodeA, 6000}}, {500, {crash, NodeA}}]]),
+        call(C, run, [[{0, {pause, NodeA, 9000}}, {2000, {crash, NodeA}}]]),
     ?assertMatch({[{_, {pause, NodeA, _}, _}], [{_, {crash, NodeA}, _}]}, {Done, Failed}),
     ?assertEqual(NodeA, weft_test_nodes:call(A, erlang, node, [])),
-    receive after 500 -> ok end, % pacing: a crash comes some time after it was asked for
+    receive after 1000 -> ok end, % pacing: a crash comes some time after it was asked for
     ?assertEqual(NodeA, weft_test_nodes:call(A, erlang, node, [])).
 
 %% What is asked for goes there, the question whether it is still wanted back, and so on.
 a_slow_answer_counts(Config) ->
     {[_, _, C], [NodeA, NodeB, NodeC]} = mesh(Config, true),
     ?assertMatch({ok, #{failed := [], done := [_, _]}},
-                 call(C, run, [[{0, {delay, NodeA, NodeC, 700, 700, 5000}},
+                 call(C, run, [[{0, {delay, NodeA, NodeC, 550, 550, 5000}},
                                 {1000, {break, NodeA, NodeB}}]])).
 
 a_node_of_the_version_before(Config) ->
