@@ -220,7 +220,7 @@ texts(Dir, File) ->
 %% Of several rows each.
 small() ->
     [["names", "--nodes", "2", "--kinds", "global", "--workloads", "one,visible,all", "--seconds",
-      "1"],
+      "5"],
      ["locks", "--nodes", "2", "--seconds", "2", "--rate", "40"],
      ["groups", "--nodes", "5", "--groups", "2", "--idle_s", "1"]].
 

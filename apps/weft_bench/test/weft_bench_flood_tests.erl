@@ -14,9 +14,9 @@ all_messages_are_counted_test() ->
 
 a_flood_lasts_as_long_as_it_is_told_test() ->
     {Collector, Sinks} = weft_bench_flood:start_sinks(2),
-    StartUs = weft_bench_flood:flood(plain, Sinks, {binary, 5000}, {duration_ms, 30}),
+    StartUs = weft_bench_flood:flood(plain, Sinks, {binary, 5000}, {duration_ms, 300}),
     {ok, LastUs, Messages} = weft_bench_flood:await_sinks(Collector, ?TIMEOUT_MS),
-    ?assert(LastUs - StartUs >= 30000),
+    ?assert(LastUs - StartUs >= 300000),
     ?assert(Messages > 2).
 
 lost_and_doubled_messages_are_noticed_test() ->
@@ -64,10 +64,10 @@ counted(Counter) ->
 pings_have_latencies_test() ->
     Echo = weft_bench_ping:start_echo(),
     #{calls := Calls, latency_p50_us := Half, latency_max_us := Max} =
-        weft_bench_ping:run(plain, Echo, 20),
+        weft_bench_ping:run(plain, Echo, 500),
     ?assert(Calls > 10),
     ?assert(Half =< Max),
-    ?assertEqual(ok, weft_bench_ping:settle(Echo, 1000000, 1000)).
+    ?assertEqual(ok, weft_bench_ping:settle(Echo, 1000000, 20000)).
 
 a_connection_that_is_never_at_rest_is_told_test() ->
     Nobody = spawn(fun() -> receive never -> ok end end),

@@ -43,8 +43,8 @@ what_goes_wrong_is_told_test() ->
                  result(#{run => loses})).
 
 a_program_that_hangs_is_ended_with_its_processes_test() ->
-    ?assertEqual({error, "not done after 100 ms"},
-                 weft_bench_program:run(?MODULE, #{run => hangs, tell => self()}, [node()], 100)),
+    ?assertEqual({error, "not done after 2000 ms"},
+                 weft_bench_program:run(?MODULE, #{run => hangs, tell => self()}, [node()], 2000)),
     Helper = receive {helper, Pid} -> Pid end,
     Monitor = monitor(process, Helper),
     receive {'DOWN', Monitor, process, Helper, _} -> ok after 10000 -> error(still_there) end.

@@ -166,7 +166,18 @@ outcome(Total, ElapsedUs) ->
     #{total => Total, elapsed_us => ElapsedUs, began_us => 0, errors => [], hung => 0,
       finished => 0, crashed => [], unfinished => 0}.
 
+%% Of this emulator alone: the system gives numbers of processes more than once.
 dir(Name) ->
-    filename:join([code:lib_dir(weft_bench), "..", "..", "load_files_tests", os:getpid(), Name]).
+    filename:join([code:lib_dir(weft_bench), "..", "..", "load_files_tests", run_name(), Name]).
+
+run_name() ->
+    case persistent_term:get(?MODULE, none) of
+        none ->
+            Name = lists:concat([os:getpid(), "-", os:system_time()]),
+            ok = persistent_term:put(?MODULE, Name),
+            Name;
+        Name ->
+            Name
+    end.
 
 rows(Dir, File) -> weft_report_sample:read_numbers(filename:join(Dir, File)).

@@ -52,7 +52,7 @@ workers_share_the_keys_test_() ->
             ?assertEqual("[a@one,b@two]", proplists:get_value("config_nodes", Environment)),
             %% They have it in common.
             ?assertNotEqual(undefined, proplists:get_value("cores", Environment)),
-            ?assert(list_to_integer(proplists:get_value("start_spread_us", Environment)) < 1000000)
+            ?assert(list_to_integer(proplists:get_value("start_spread_us", Environment)) < 3000000)
         end)
     end}.
 

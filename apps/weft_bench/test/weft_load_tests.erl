@@ -69,7 +69,7 @@ run(die_once, _Key, _Value, Id) ->
     end;
 run(stalls, _Key, _Value, Id) ->
     %% pacing: it stops when half of the run is over, and goes on after its end
-    is_second_half() andalso timer:sleep(700),
+    is_second_half() andalso timer:sleep(1200),
     {ok, Id};
 run(freezes, Key, Value, Id) ->
     case is_second_half() of
@@ -85,11 +85,11 @@ run(too_slow, _Key, _Value, Id) ->
     timer:sleep(50), % pacing: it can do 20 per second
     {ok, Id}.
 
-%% Says true once in a run of a second, when half of it is over.
+%% Says true once in a run of two seconds, when half of it is over since the first operation.
 is_second_half() ->
     NowMs = erlang:monotonic_time(millisecond),
     case get(?MODULE) of
-        undefined -> put(?MODULE, NowMs + 500), false;
+        undefined -> put(?MODULE, NowMs + 1000), false;
         AtMs when AtMs =< NowMs -> put(?MODULE, NowMs + 100000), true;
         _ -> false
     end.
@@ -336,31 +336,32 @@ coordinated_omission() ->
 stalled_open() ->
     {{ok, #{total := Total, errors := [], hung := 0, unfinished := 0}}, _} =
         load([{operations, [{stalls, 1}]}, {concurrent, 1}, {mode, {rate, 200}},
-              {duration, {seconds, 1}}]),
+              {duration, {seconds, 2}}, {operation_timeout_s, 20}]),
     #{stalls := #{service := Service, response := Response}} = Total,
     ?assert(weft_load_histogram:percentile(99, Service) < 200000),
-    ?assert(weft_load_histogram:percentile(75, Response) > 200000),
-    ?assert(weft_load_histogram:count(Response) > weft_load_histogram:count(Service) + 50).
+    ?assert(weft_load_histogram:percentile(95, Response) > 200000),
+    ?assert(weft_load_histogram:count(Response) > weft_load_histogram:count(Service) + 30).
 
 stalled_closed() ->
     {{ok, #{total := Total, errors := [], hung := 0, unfinished := 0}}, _} =
-        load([{operations, [{stalls, 1}]}, {concurrent, 1}, {duration, {seconds, 1}}]),
+        load([{operations, [{stalls, 1}]}, {concurrent, 1}, {duration, {seconds, 2}},
+              {operation_timeout_s, 20}]),
     #{stalls := #{service := Service, response := Response}} = Total,
     ?assertEqual(weft_load_histogram:count(Service) + 1, weft_load_histogram:count(Response)),
-    ?assert(weft_load_histogram:max(Response) > 600000).
+    ?assert(weft_load_histogram:max(Response) > 1000000).
 
 %% The one under way and all that were due after it.
 frozen() ->
     {{ok, #{total := Total, errors := Errors, hung := 1, unfinished := Unfinished}}, _} = Result =
         load([{operations, [{freezes, 1}]}, {concurrent, 1}, {mode, {rate, 200}},
-              {duration, {seconds, 1}}]),
+              {duration, {seconds, 2}}]),
     #{freezes := #{response := Response}} = Total,
-    ?assert(Unfinished > 50 andalso Unfinished < 200),
+    ?assert(Unfinished > 30 andalso Unfinished < 300),
     ?assertEqual([{freezes, <<"unfinished: due, not begun">>, Unfinished - 1},
                   {freezes, <<"unfinished: begun, not done">>, 1}], Errors),
     {Done, Done, Unfinished} = total(freezes, Result),
     ?assertEqual(Done + Unfinished, weft_load_histogram:count(Response)),
-    ?assert(weft_load_histogram:percentile(75, Response) > 1000000).
+    ?assert(weft_load_histogram:percentile(95, Response) > 1000000).
 
 %% A worker that is behind is not one that hangs.
 too_slow() ->
@@ -405,11 +406,15 @@ no_burst() ->
                                           {mode, {rate, 1}}])),
     ?assert(Count > 0 andalso Count < 100).
 
+%% All that was due counts, also what was done a little late.
 a_given_rate() ->
-    Result = load([{operations, [{good, 1}]}, {concurrent, 2}, {mode, {rate, 300}},
-                   {duration, {seconds, 2}}]),
-    {Count, _, 0} = total(good, Result),
-    ?assert(Count > 900 andalso Count < 1500).
+    {{ok, #{total := #{good := #{response := Response}}}}, _} = Result =
+        load([{operations, [{good, 1}]}, {concurrent, 2}, {mode, {rate, 300}},
+              {duration, {seconds, 2}}, {operation_timeout_s, 20}]),
+    {_, _, 0} = total(good, Result),
+    Count = weft_load_histogram:count(Response),
+    ?assert(Count > 900 andalso Count < 1500),
+    ?assert(weft_load_histogram:percentile(50, Response) < 250000).
 
 warm_up() ->
     Result = load([{operations, [{good, 1}]}, {concurrent, 1}, {mode, {rate, 200}},
@@ -426,7 +431,8 @@ slow_warm_up() ->
               {warm_up_s, 1}, {duration, {seconds, 1}}]),
     {Count, _, 0} = total(slow_at_first, Result),
     ?assert(Count < 120),
-    ?assert(weft_load_histogram:max(Response) < 400000).
+    ?assert(weft_load_histogram:count(Response) < 120),
+    ?assert(weft_load_histogram:percentile(50, Response) < 400000).
 
 interrupted_warm_up() ->
     self() ! weft_bench_interrupt,
@@ -441,10 +447,10 @@ interrupted_warm_up() ->
 die_in_warm_up() ->
     {{ok, #{crashed := Crashed}}, _} = Result =
         load([{operations, [{die_once, 1}]}, {concurrent, 1}, {mode, {rate, 100}},
-              {warm_up_s, 1.5}, {duration, {seconds, 1.5}}]),
+              {warm_up_s, 3}, {duration, {seconds, 3}}]),
     ?assertEqual([killed], Crashed),
     ?assertMatch({_, _, 0}, total(die_once, Result)),
-    ?assert(counted(6) < 1000).
+    ?assert(counted(6) < 2500).
 
 %% It is no error, as operations that fail then are none.
 linked_in_warm_up() ->

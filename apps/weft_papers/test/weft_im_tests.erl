@@ -38,7 +38,7 @@ two_routers_test_() ->
 messages_sent_again_are_heard_once_test_() ->
     {timeout, 60,
      fun() ->
-         {Result, Pauses} = run_with_pauses(#{resend_ms => 4, run_ms => 1000}),
+         {Result, Pauses} = run_with_pauses(#{resend_ms => 4, run_ms => 1000}, 30),
          {ok, #{said := Said}} = Result,
          ?assertMatch({ok, #{heard := Said, delivered := Said, given_up := 0}}, Result),
          ?assert(Said > 100),
@@ -46,30 +46,31 @@ messages_sent_again_are_heard_once_test_() ->
          ?assertEqual([], left())
      end}.
 
-%% They stand still for longer than a client tries, and no server is to blame.
+%% They stand still for longer than a client tries, and no server is to blame. A client tries to log
+%% in for as long, which has to be enough for that.
 messages_given_up_are_lost_test_() ->
     {timeout, 60,
      fun() ->
-         {Result, _} = run_with_pauses(#{resend_ms => 4, give_up_ms => 10, run_ms => 1000}),
+         {Result, _} = run_with_pauses(#{resend_ms => 20, give_up_ms => 500, run_ms => 5000}, 1200),
          {ok, #{given_up := GivenUp}} = Result,
          ?assertMatch({ok, #{lost_messages := GivenUp, servers_lost := []}}, Result),
          ?assert(GivenUp > 0),
          ?assertEqual([], left())
      end}.
 
-run_with_pauses(Options) ->
-    {Pauser, Monitor} = spawn_monitor(fun() -> pause(0) end),
+run_with_pauses(Options, PauseMs) ->
+    {Pauser, Monitor} = spawn_monitor(fun() -> pause(PauseMs, 0) end),
     Result = run(Options),
     Pauser ! stop,
     {Result, receive {'DOWN', Monitor, process, Pauser, {pauses, Count}} -> Count end}.
 
-pause(Pauses) ->
+pause(PauseMs, Pauses) ->
     Held = [Pid || Pid <- weft_im_killer:victims(chat_session), is_held(Pid)],
     receive
         stop -> exit({pauses, Pauses})
-    after 30 -> % pacing: as long as they stand still
+    after PauseMs -> % pacing: as long as they stand still
         lists:foreach(fun go_on/1, Held),
-        pause(Pauses + length(Held))
+        pause(PauseMs, Pauses + length(Held))
     end.
 
 is_held(Pid) ->
@@ -85,8 +86,9 @@ messages_survive_kills_test_() ->
      fun() ->
          Kinds = [router, router_supervisor, server, notes, client_db, chat_db, client_monitor,
                   chat_session],
-         {Killer, Monitor} = spawn_monitor(fun() -> kill(Kinds, 0) end),
-         Result = run(#{run_ms => 2500}),
+         EndMs = erlang:monotonic_time(millisecond) + 2500,
+         {Killer, Monitor} = spawn_monitor(fun() -> kill(Kinds, EndMs, 0) end),
+         Result = run(#{run_ms => 3000}),
          Killer ! stop,
          Kills = receive {'DOWN', Monitor, process, Killer, {kills, Count}} -> Count end,
          ?assertMatch({ok, #{given_up := 0, lost_messages := 0, logged_out := []}}, Result),
@@ -96,12 +98,18 @@ messages_survive_kills_test_() ->
          ?assertEqual([], left())
      end}.
 
-kill(Kinds, Kills) ->
+%% Until half a second before all talk is over: what ends a service must not be killed meanwhile.
+kill(Kinds, EndMs, Kills) ->
     receive
         stop -> exit({kills, Kills})
     after 40 -> % pacing: a kill now and then
-        Kind = lists:nth(1 + Kills rem length(Kinds), Kinds),
-        kill(Kinds, Kills + weft_im_killer:kill_one(Kind, 7 * Kills))
+        case erlang:monotonic_time(millisecond) < EndMs of
+            true ->
+                Kind = lists:nth(1 + Kills rem length(Kinds), Kinds),
+                kill(Kinds, EndMs, Kills + weft_im_killer:kill_one(Kind, 7 * Kills));
+            false ->
+                receive stop -> exit({kills, Kills}) end
+        end
     end.
 
 left() ->

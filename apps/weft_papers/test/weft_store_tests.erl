@@ -101,9 +101,11 @@ with_a_rate() ->
     Load = #{operation => get, nodes => [node()], clients => 2, keys => 10, value_bytes => 64,
              seed => 1, duration_ms => 400, per_second => 100.0},
     Outcome = weft_store_clients:run(Load),
-    Calls = calls(Outcome),
-    ?assert(Calls > 40 andalso Calls < 130),
     Due = due(Outcome),
+    ?assert(Due > 40 andalso Due < 130),
+    ?assert(calls(Outcome) =< Due),
+    %% Of what is due in two seconds some is done in time, also by one that is late for long.
+    ?assert(calls(weft_store_clients:run(Load#{duration_ms := 2000})) > 40),
     %% Another seed is another schedule.
     ?assertNotEqual([Due, Due], [due(weft_store_clients:run(Load#{seed := Seed}))
                                  || Seed <- [2, 3]]),
