@@ -82,7 +82,7 @@ names_are_per_group(Config) ->
     ?assertEqual(A, s(N4, whereis_name, [g1, a])),
     ?assertEqual(undefined, s(N4, whereis_name, [g2, a])),
     ?assertEqual(yes, s(N4, register_name, [g2, a, C])),
-    until(fun() -> s(N3, whereis_name, [g2, a]) =:= C end),
+    [until(fun() -> s(Node, whereis_name, [g2, a]) =:= C end) || Node <- [N3, N5]],
     ?assertEqual(A, s(N3, whereis_name, [g1, a])),
     ?assertEqual(C, s(N1, whereis_name, [node_name(n5), g2, a])),
     %% Taken, or the process has a name in this group; in another group it may have one.

@@ -31,7 +31,7 @@ do(Verb) -> {ok, done} = weft_chaos_agent:do(Verb).
 a_delay_that_ends_leaves_the_cut() ->
     do({cut, node(), ?PEER, 60000}),
     do({loss, node(), ?PEER, 5, 60000}),
-    do({delay, node(), ?PEER, 1, 2, 50}),
+    do({delay, node(), ?PEER, 1, 2, 1000}),
     ?assertEqual({1, 2, 5}, weft_fault:lateness(?PEER)),
     weft_test_nodes:until(fun() -> weft_fault:lateness(?PEER) =:= {0, 0, 5} end),
     ?assertEqual({[?PEER], [{cut, ?PEER}, {loss, ?PEER}]},
@@ -39,10 +39,10 @@ a_delay_that_ends_leaves_the_cut() ->
 
 %% Also if it began first; and then it is as it was before the other.
 the_last_to_end_ends_it() ->
-    do({cut, node(), ?PEER, 300}),
+    do({cut, node(), ?PEER, 4000}),
     do({cut, ?PEER, node(), 20}),
     do({delay, node(), ?PEER, 1, 2, 60000}),
-    do({delay, node(), ?PEER, 3, 4, 20}),
+    do({delay, node(), ?PEER, 3, 4, 1000}),
     ?assertEqual({3, 4, 0}, weft_fault:lateness(?PEER)),
     weft_test_nodes:until(fun() -> weft_fault:lateness(?PEER) =:= {1, 2, 0} end),
     ?assertEqual([?PEER], weft_fault:cuts()),
@@ -51,7 +51,10 @@ the_last_to_end_ends_it() ->
 
 a_partition_ends_with_all_its_cuts() ->
     Peers = [list_to_atom("peer" ++ integer_to_list(N) ++ "@host") || N <- lists:seq(1, 30)],
-    Running = [spawn_monitor(fun() -> do({cut, node(), Peer, 200}), do({cut, node(), Peer, 20}) end)
+    Running = [spawn_monitor(fun() ->
+                                     do({cut, node(), Peer, 3000}),
+                                     do({cut, node(), Peer, 20})
+                             end)
                || Peer <- Peers],
     [receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end
      || {Pid, Monitor} <- Running],
@@ -78,13 +81,13 @@ a_stray_message_ends_no_keeper() ->
 
 %% A fault that comes later is not ended by the time of the one that was healed.
 healed_before_its_time() ->
-    do({cut_one_way, node(), ?PEER, 100}),
+    do({cut_one_way, node(), ?PEER, 1000}),
     do({cut, node(), 'other@host', 60000}),
     ?assertEqual(stopped, weft_fault:lateness(?PEER)),
     do({heal, node(), ?PEER}),
     ?assertEqual({none, ['other@host']}, {weft_fault:lateness(?PEER), weft_fault:cuts()}),
     do({cut_one_way, node(), ?PEER, 60000}),
-    do({delay, node(), ?PEER, 1, 1, 200}),
+    do({delay, node(), ?PEER, 1, 1, 2000}),
     weft_test_nodes:until(fun() -> weft_chaos_agent:faults()
                                        =:= [{cut, 'other@host'}, {cut_one_way, ?PEER}]
                           end),

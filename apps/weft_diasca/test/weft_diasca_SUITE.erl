@@ -89,11 +89,13 @@ a_node_that_stands_still_is_told(Config) ->
     until_all_reach([Ref], Refs),
     Outcome = in_background(
                 fun() ->
-                        weft_test_nodes:call(Ref, weft_diasca, run,
+                        weft_test_nodes:call(Ref, weft_diasca_nodes, held,
                                              [phold, #{nodes => Names, ticks => ?ALL,
-                                                       probes => none, diasca_ms => 4000}], ?RUN_MS)
+                                                       probes => none, diasca_ms => 4000}],
+                                             ?RUN_MS)
                 end),
-    weft_test_nodes:until(fun() -> not is_idle(Ref) end),
+    %% All actors are made by then, which is another phase.
+    weft_test_nodes:until(fun() -> is_running(Ref) end),
     ok = weft_test_nodes:pause(Paused),
     %% If the second node was done with its part just before, actors of the first one wait for what
     %% it should acknowledge.
@@ -103,6 +105,12 @@ a_node_that_stands_still_is_told(Config) ->
                                       orelse (Node =:= A andalso What =/= [])]),
     ok = weft_test_nodes:continue(Paused),
     weft_test_nodes:until(fun() -> is_idle(Ref) andalso is_idle(Paused) end).
+
+is_running(Ref) ->
+    case tick(Ref) of
+        over -> false;
+        Tick -> Tick > 0
+    end.
 
 %% --- a connection that is lost ----------------------------------------------------------------
 

@@ -11,6 +11,9 @@
 %% Without the first, one cut connection makes `global' cut others, as it likes.
 -define(KERNEL, ["-kernel", "prevent_overlapping_partitions", "false",
                  "-kernel", "inet_dist_use_interface", "{127,0,0,1}"]).
+%% Of epmd: below all that systems give to connections, above those of well-known services.
+-define(PORT_MIN, 12000).
+-define(PORTS, 20000).
 
 -spec start([atom()]) -> cluster().
 start(Names) ->
@@ -86,20 +89,25 @@ start_peer(Name, EpmdPort) ->
     {ok, _} = peer:call(Peer, application, ensure_all_started, [chat]),
     {Node, Peer}.
 
+%% One that nobody listens on now, and that the system gives to nobody meanwhile: what it gives to
+%% connections, and to who listens on any port, is above all of these.
 free_port() ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.
+    Number = 101 * list_to_integer(os:getpid()) + erlang:unique_integer([positive, monotonic]),
+    Port = ?PORT_MIN + Number rem ?PORTS,
+    case gen_tcp:listen(Port, []) of
+        {ok, Socket} -> ok = gen_tcp:close(Socket), Port;
+        {error, _} -> free_port()
+    end.
 
-%% Asks for the names known to epmd, as `epmd -names' does.
+%% Asks for the names known to epmd, as `epmd -names' does. Somebody else may have the port still,
+%% or epmd is not ready.
 listens(Port) ->
     case gen_tcp:connect({127, 0, 0, 1}, Port, [{active, false}]) of
         {ok, Socket} ->
-            ok = gen_tcp:send(Socket, <<1:16, $n>>),
-            {ok, _} = gen_tcp:recv(Socket, 0, 5000),
+            Answers = gen_tcp:send(Socket, <<1:16, $n>>) =:= ok
+                andalso element(1, gen_tcp:recv(Socket, 0, 5000)) =:= ok,
             ok = gen_tcp:close(Socket),
-            true;
-        {error, econnrefused} ->
+            Answers;
+        {error, _} ->
             false
     end.
