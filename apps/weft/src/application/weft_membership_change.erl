@@ -18,8 +18,6 @@
 -define(JOIN_MS, 10000).
 -define(DRAIN_MS, 5000).
 -define(CLOSE_MS, 2000).
-%% In that time the router of an overlay that has just started again has its name.
--define(OPEN_MS, 2000).
 -define(POLL_MS, 20).
 %% What a node takes at most to say whether it has left.
 -define(ALONE_MS, 10000).
@@ -53,8 +51,7 @@ joined_again(Node) ->
     Term = weft_topology_change:current(),
     {ok, Module, Options} = weft_topology:parse(Term),
     ok = weft_overlay_sup:change(Module, Options),
-    _ = until(fun() -> weft_transit:open() =:= ok end, ?OPEN_MS),
-    ok = weft_overlay_sup:reach_again(),
+    ok = weft_topology_change:takes_part_again(),
     join_now(Node).
 
 joined(_Node, true, _How) ->

@@ -13,7 +13,11 @@
 %% the last one is changed there are links of both.
 -module(weft_topology_change).
 
--export([check/0, current/0, change/1]).
+-export([check/0, current/0, change/1, takes_part_again/0]).
+
+%% In that time the router of an overlay that has just started again has its name.
+-define(OPEN_MS, 2000).
+-define(POLL_MS, 20).
 
 %% @doc What the overlay is to be started with according to the configuration; `none' without a
 %% topology.
@@ -129,11 +133,21 @@ not_started(Reason) ->
     lists:flatten(io_lib:format("a source of discovery does not start: ~0tp", [Reason])).
 
 %% A node that had left is a member again.
-not_alone({weft_alone_core, _}) ->
-    _ = weft_transit:open(),
-    weft_overlay_sup:reach_again();
-not_alone(_Running) ->
-    ok.
+not_alone({weft_alone_core, _}) -> takes_part_again();
+not_alone(_Running) -> ok.
+
+%% @doc A node that had left has a topology with others again: it may be a gateway of theirs, and
+%% keeps connections with them if it did so before.
+-spec takes_part_again() -> ok.
+takes_part_again() ->
+    ok = opened(erlang:monotonic_time(millisecond) + ?OPEN_MS),
+    weft_overlay_sup:reach_again().
+
+opened(DeadlineMs) ->
+    case weft_transit:open() =:= ok orelse erlang:monotonic_time(millisecond) >= DeadlineMs of
+        true -> ok;
+        false -> receive after ?POLL_MS -> opened(DeadlineMs) end
+    end.
 
 %% What to do before the topology is changed, and after.
 moving(none, #{tunnel := {Provider, Options}}) ->
