@@ -34,9 +34,6 @@
 -define(CONNECT_MS, 30_000).
 -define(CALL_MS, 30_000).
 -define(FEW_NODES, 3).
-%% Below all that systems give to connections, above those of well-known services.
--define(PORT_MIN, 12_000).
--define(PORTS, 20_000).
 %% A node that is gone for good has to be given up within the deadline of a case.
 -define(RESUME_MS, 3_000).
 
@@ -66,7 +63,7 @@ topologies() ->
 %% @doc Starts an epmd for us alone, on a port that is free now.
 -spec start_epmd() -> epmd().
 start_epmd() ->
-    Port = free_port(),
+    Port = weft_test_nodes:free_port(),
     %% It complains of clients which ask and leave; nodes that connect often do.
     Handle = open_port({spawn_executable, "/bin/sh"},
                        [{args, ["-c", "exec \"$0\" \"$@\" 2> /dev/null", epmd_executable(),
@@ -306,16 +303,6 @@ connects(Peer, Node) ->
     peer:call(Peer, net_kernel, connect_node, [Node], ?CALL_MS) =:= true.
 
 %% ---- operating system ----
-
-%% None of those that the system gives to connections: one of these may be taken before epmd has it.
-%% (`weft_test_nodes' has the same, but is not compiled when these suites are run alone.)
-free_port() ->
-    Number = 101 * list_to_integer(os:getpid()) + erlang:unique_integer([positive, monotonic]),
-    Port = ?PORT_MIN + Number rem ?PORTS,
-    case gen_tcp:listen(Port, []) of
-        {ok, Socket} -> ok = gen_tcp:close(Socket), Port;
-        {error, _} -> free_port()
-    end.
 
 epmd_executable() ->
     Erts = filename:join([code:root_dir(), "erts-" ++ erlang:system_info(version), "bin"]),
