@@ -47,7 +47,8 @@ messages_sent_again_are_heard_once_test_() ->
      end}.
 
 %% They stand still for longer than a client tries, and no server is to blame. A client tries to log
-%% in for as long, which has to be enough for that.
+%% in for as long, which has to be enough for that. It has to be less than three times `resend_ms':
+%% after that a client asks for another session, which does not stand still.
 messages_given_up_are_lost_test_() ->
     {timeout, 60,
      fun() ->
