@@ -24,6 +24,29 @@ of_whom_nothing_is_known_is_left_out_test() ->
      || Sampler <- [sampler({ok, none}), sampler({ok, #{node => node()}}),
                     sampler({error, {unknown_request, last}}), fun() -> ok end]].
 
+%% One of two agents did not answer when an alarm of both was acknowledged.
+what_one_agent_knows_to_be_acknowledged_is_test() ->
+    Known = alarm(#{comment => <<"mine">>, at_ms => 7}),
+    ?assertMatch(#{alarms := [Known]}, picture([g, h], agent(#{g => alarm(no), h => Known}),
+                                               fun paused/0)),
+    ?assertMatch(#{alarms := [Known]}, picture([g, h], agent(#{g => Known, h => alarm(no)}),
+                                               fun paused/0)).
+
+alarm(Acknowledged) ->
+    #{id => {silent, node(), node()}, severity => critical, text => <<"it is gone">>,
+      raised_ms => 1, at_ms => 1, acknowledged => Acknowledged}.
+
+%% For each group it has one alarm.
+agent(Alarms) ->
+    fun Serve() ->
+        receive
+            {'$gen_call', From, {ask, {group, Group}}} ->
+                gen_server:reply(From, {ok, #{nodes => #{node() => ?SAMPLE},
+                                              alarms => [maps:get(Group, Alarms)]}}),
+                Serve()
+        end
+    end.
+
 paused() -> receive after infinity -> ok end.
 
 sampler(Answer) ->
@@ -33,10 +56,12 @@ sampler(Answer) ->
     end.
 
 %% Of a group of this node alone, whose agent does not answer.
-picture(Sampler) ->
+picture(Sampler) -> picture([g], fun paused/0, Sampler).
+
+picture(Groups, Agent, Sampler) ->
     ok = weft_view:new(),
-    ok = weft_view:put(?MODULE, {group, g}, [node()]),
-    Others = [started(Name, Does) || {Name, Does} <- [{weft_ops_agent, fun paused/0},
+    [ok = weft_view:put(?MODULE, {group, Group}, [node()]) || Group <- Groups],
+    Others = [started(Name, Does) || {Name, Does} <- [{weft_ops_agent, Agent},
                                                       {weft_ops_sampler, Sampler}]],
     Picture = weft_ops_picture:take(1000),
     [begin

@@ -110,9 +110,15 @@ latest(_Node, #{at_ms := A} = One, #{at_ms := B}) when A >= B -> One;
 latest(_Node, _One, Other) -> Other.
 
 each_once(Alarms) ->
-    Each = lists:foldr(fun(#{id := Id} = Alarm, All) -> All#{Id => Alarm} end, #{}, Alarms),
+    Each = lists:foldr(fun(#{id := Id} = Alarm, All) ->
+                           maps:update_with(Id, fun(Other) -> known(Alarm, Other) end, Alarm, All)
+                       end, #{}, Alarms),
     [Alarm || {_, Alarm} <- lists:sort([{{maps:get(at_ms, Alarm, 0), Id}, Alarm}
                                         || {Id, Alarm} <- maps:to_list(Each)])].
+
+%% An agent that did not answer when the alarm was acknowledged has it as if nobody knew.
+known(#{acknowledged := no}, #{acknowledged := #{}} = Other) -> Other;
+known(Alarm, _Other) -> Alarm.
 
 %% @doc Acknowledges an alarm at all agents that have raised it.
 -spec acknowledge(weft_ops_alarms_core:id(), Comment :: binary(), TimeoutMs :: pos_integer()) ->
