@@ -162,7 +162,7 @@ unit(Separator, [Next | _]) when Separator =:= <<" / ">>; Separator =:= <<", ">>
                                  Separator =:= <<" to ">> ->
     Next;
 unit(Text, _) ->
-    case re:run(Text, "^ ?(%|k|M|us|ms|s|[MG]B)(?![A-Za-z0-9_])", [{capture, [1], list}]) of
+    case re:run(Text, "^ ?(%|k|M|us|ms|s|[KMG]B)(?![A-Za-z0-9_])", [{capture, [1], list}]) of
         {match, [Unit]} -> Unit;
         nomatch -> ""
     end.
@@ -170,6 +170,7 @@ unit(Text, _) ->
 scale(us, "ms") -> 1.0e3;
 scale(us, "s") -> 1.0e6;
 scale(s, "ms") -> 1.0e-3;
+scale(bytes, "KB") -> 1.0e3;
 scale(bytes, "MB") -> 1.0e6;
 scale(mega, "GB") -> 1.0e3;
 scale(ratio, "%") -> 0.01;
@@ -251,6 +252,8 @@ wanted(Cell, Metric) ->
 
 kind("megabytes_per_s") -> mega;
 kind("received_bytes") -> bytes;
+kind("connection_bytes") -> bytes;
+kind("connection_rest_bytes") -> bytes;
 kind(Metric) ->
     case re:run(Metric, "_us(_per_message)?$") of
         {match, _} -> us;
