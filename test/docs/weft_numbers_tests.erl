@@ -39,15 +39,16 @@ what_is_not_so_is_told_test_() ->
              {"4.2 times, 17 nodes", [], [], "no data for"},
              {"in 15 s", [], ["in 15 s"], none}, {"often", [], ["in 15 s"], "does not say"}]].
 
-%% A goal is met or missed if the whole interval in the data is on one side of it: 0.64 to 0.95.
+%% A goal is met or missed if the whole interval in the data is on one side of it: 0.57 to 0.95.
+%% These data are for this test alone: it stays as it is when others are measured again.
 verdicts_follow_from_goals_and_intervals_test_() ->
-    Value = {"goals", {bulk, weft_1, 65536, 1, 0, loopback}, messages_per_s},
+    Value = {"../../test/docs/ratios", {bulk, weft_1, 65536, 1, 0, loopback}, messages_per_s},
     Fragment = {"| 64 KB x 1 | ~ to ~ |", [{low, Value}, {high, Value}]},
     Once = {"| SWIM | ~ %", [{"hour", {hour, weft_swim, 0, 40, 0, loopback}, idle_percent}]},
     [{Text, ?_assertMatch({_, true}, {problems(Text, [Of], []),
                                       is_told(Part, problems(Text, [Of], []))})}
      || {Of, Before, After, Part}
-            <- [{Fragment, "| 64 KB x 1 | 0.64 to 0.95 |", Goal, Part}
+            <- [{Fragment, "| 64 KB x 1 | 0.57 to 0.95 |", Goal, Part}
                 || {Goal, Part} <- [{" at least 1.00 | missed |", none},
                                     {" at least 1.00 | met |", ": met is missed"},
                                     {" at least 0.50 | met |", none},
@@ -58,7 +59,7 @@ verdicts_follow_from_goals_and_intervals_test_() ->
                 ++ [{Once, "| SWIM | 0.091 %", Goal, Part}
                     || {Goal, Part} <- [{" | at most 0.03 | missed |", none},
                                         {" | at most 0.10 | missed |", ": missed is met"}]]
-                ++ [{Fragment, "| 64 KB x 1 | 0.64 to 0.95 | |", " | other | at least 2 | met |",
+                ++ [{Fragment, "| 64 KB x 1 | 0.57 to 0.95 | |", " | other | at least 2 | met |",
                      "has no data"}],
         Text <- [Before ++ After]].
 
