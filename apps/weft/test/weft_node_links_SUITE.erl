@@ -13,9 +13,10 @@
          a_restarted_driver_is_a_new_neighbour/1, a_killed_node_is_down/1,
          sessions_that_break_lose_nothing_in_their_middle/1,
          connect_reaches_a_member_by_a_circuit/1, a_full_outlet_ends_the_session/1,
-         an_outlet_that_dies_ends_the_session/1, a_watched_process_is_told_gone/1]).
+         an_outlet_that_dies_ends_the_session/1, a_watched_process_is_told_gone/1,
+         services_share_an_outlet/1, sessions_of_an_outlet_take_turns/1]).
 %% Run on the nodes.
--export([start/0, stop/0, observer/1, events/1, flood/2]).
+-export([start/0, stop/0, observer/1, events/1, flood/2, outlets/1, collector/0, in_turn/2]).
 
 -define(SERVICE, weft_service_under_test).
 
@@ -25,7 +26,8 @@ all() ->
     [a_neighbour_is_a_node_that_runs_the_service, hidden_nodes_are_neighbours,
      hidden_nodes_of_the_stock_carrier_are_neighbours, connect_reaches_a_member_by_a_circuit,
      a_restarted_driver_is_a_new_neighbour, sessions_that_break_lose_nothing_in_their_middle,
-     a_full_outlet_ends_the_session, an_outlet_that_dies_ends_the_session, a_killed_node_is_down,
+     a_full_outlet_ends_the_session, an_outlet_that_dies_ends_the_session,
+     services_share_an_outlet, sessions_of_an_outlet_take_turns, a_killed_node_is_down,
      a_watched_process_is_told_gone].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -141,17 +143,33 @@ a_full_outlet_ends_the_session(Config) ->
 %% What waited in it is lost, so both drivers have to begin anew.
 an_outlet_that_dies_ends_the_session(Config) ->
     [A, B] = pair(Config),
-    Links = call(A, erlang, whereis, [weft_service_under_test_links]),
-    {links, Linked} = call(A, erlang, process_info, [Links, links]),
-    [Outlet] = [Pid || Pid <- Linked, is_pid(Pid),
-                       call(A, proc_lib, translate_initial_call, [Pid])
-                           =:= {weft_node_outlet, init, 1}],
+    #{shared := Outlet} = call(A, ?MODULE, outlets, [name(B)]),
     true = call(A, erlang, exit, [Outlet, kill]),
     seen(A, {neighbour_down, name(B), outlet_died}),
     up(A, B),
     up(B, A),
     done = perform(A, [{send, name(B), hello}]),
     seen(B, {message, name(A), hello}).
+
+%% But for broadcasts, which may be long. It ends with the connection.
+services_share_an_outlet(Config) ->
+    [A, B] = [node(Name, #{}, Config) || Name <- [sharing_a, sharing_b]],
+    connect(A, B),
+    weft_test_nodes:until(
+      fun() ->
+              maps:keys(call(A, ?MODULE, outlets, [name(B)])) =:= [shared, weft_broadcast]
+      end),
+    true = call(A, erlang, disconnect_node, [name(B)]),
+    weft_test_nodes:until(fun() -> call(A, ?MODULE, outlets, [name(B)]) =:= #{} end).
+
+%% What one has to say is on its way after the first messages of another one, and not after all.
+sessions_of_an_outlet_take_turns(Config) ->
+    [A, B] = pair(Config),
+    Collector = call(B, erlang, spawn, [?MODULE, collector, []]),
+    Got = call(A, ?MODULE, in_turn, [Collector, 1000]),
+    ?assertEqual([{1, N, N} || N <- lists:seq(1, 1000)], [One || {1, _, _} = One <- Got]),
+    ?assertEqual([{2, 1, little}], [Two || {2, _, _} = Two <- lists:sublist(Got, 3)]),
+    ?assertEqual(#{}, maps:without([shared, weft_broadcast], call(A, ?MODULE, outlets, [name(B)]))).
 
 a_watched_process_is_told_gone(Config) ->
     [A, _] = pair(Config),
@@ -210,6 +228,34 @@ flood(Node, Count) ->
     Payload = binary:copy(<<1>>, 1000),
     weft_driver:command(?SERVICE, {perform, [{send, Node, Payload} || _ <- lists:seq(1, Count)]},
                         60000).
+
+%% @doc The outlets to a node.
+outlets(Node) ->
+    maps:from_list([{Share, Pid} || {{To, Share}, Pid} <- ets:tab2list(weft_node_outlet),
+                                    To =:= Node, is_process_alive(Pid)]).
+
+%% @doc Keeps the data that it gets, until it is asked for so many.
+collector() ->
+    receive {give, Count, To} -> To ! {given, [data() || _ <- lists:seq(1, Count)]} end.
+
+data() -> receive {weft_data, Number, Count, Message} -> {Number, Count, Message} end.
+
+%% @doc What Collector gets of two sessions, of which the first has so much to say, when their
+%% outlet begins. They have ended when this returns.
+in_turn(Collector, Count) ->
+    [One, Two] = Outlets =
+        [weft_node_outlet:open(turns, Collector, Number, welcome, {erlang, self, []})
+         || Number <- [1, 2]],
+    #{turns := Pid} = outlets(node(Collector)),
+    ok = sys:suspend(Pid),
+    [ok = weft_node_outlet:send(One, Collector, N) || N <- lists:seq(1, Count)],
+    ok = weft_node_outlet:send(Two, Collector, little),
+    ok = sys:resume(Pid),
+    Collector ! {give, Count + 1, self()},
+    Got = receive {given, All} -> All end,
+    Ended = monitor(process, Pid),
+    lists:foreach(fun weft_node_outlet:close/1, Outlets),
+    receive {'DOWN', Ended, process, Pid, normal} -> Got end.
 
 %% --- small parts ------------------------------------------------------------------------------
 

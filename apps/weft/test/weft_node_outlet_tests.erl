@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What waits for a peer is bounded by number and by size; who is over it hears of it once.
+%% @doc What waits for a peer is bounded by number and by size; who is over it hears of it once. And
+%% when the process ends.
 -module(weft_node_outlet_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -35,13 +36,42 @@ number_is_bounded_test() ->
     ?assertEqual(1, told_full()),
     ok = weft_node_outlet:close(Outlet).
 
+who_opens_no_session_leaves_no_process_test_() ->
+    {timeout, 60, fun who_opens_no_session_leaves_no_process/0}.
+
+who_opens_no_session_leaves_no_process() ->
+    ok = weft_node_outlet:new_table(),
+    {ok, Pid} = gen_server:start(weft_node_outlet, {node(), shared}, []),
+    Monitor = monitor(process, Pid),
+    ?assertEqual([{{node(), shared}, Pid}], ets:tab2list(weft_node_outlet)),
+    ?assertEqual(ignore, gen_server:start(weft_node_outlet, {node(), shared}, [])),
+    receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end,
+    ?assertEqual([], ets:tab2list(weft_node_outlet)),
+    true = ets:delete(weft_node_outlet).
+
+the_row_of_one_that_was_killed_is_no_obstacle_test() ->
+    ok = weft_node_outlet:new_table(),
+    {ok, Pid} = gen_server:start(weft_node_outlet, {node(), shared}, []),
+    Monitor = monitor(process, Pid),
+    true = exit(Pid, kill),
+    receive {'DOWN', Monitor, process, Pid, killed} -> ok end,
+    ?assertMatch([_], ets:tab2list(weft_node_outlet)),
+    _ = not_connected(),
+    true = ets:delete(weft_node_outlet).
+
 %% One that takes nothing any more: this node is not connected to itself, so it ends at once. What
 %% is given to it is counted all the same.
 stopped() ->
-    false = process_flag(trap_exit, true),
-    Outlet = weft_node_outlet:open(self(), 1, welcome, {?MODULE, full, [self()]}),
-    receive {'EXIT', _, {shutdown, {lost, _, noconnection}}} -> ok end,
-    true = process_flag(trap_exit, false),
+    ok = weft_node_outlet:new_table(),
+    Outlet = not_connected(),
+    true = ets:delete(weft_node_outlet),
+    Outlet.
+
+not_connected() ->
+    Outlet = weft_node_outlet:open(shared, self(), 1, welcome, {?MODULE, full, [self()]}),
+    Session = weft_node_outlet:reference(Outlet),
+    receive {weft_outlet_lost, Session, noconnection} -> ok end,
+    receive {'DOWN', Session, process, _, normal} -> ok end,
     Outlet.
 
 full(Test) ->

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Top supervisor of the application: the overlay and discovery, if a topology is configured,
-%% channels and broadcast, and services. It owns the table of views.
+%% channels and broadcast, and services. It owns the tables of views and of outlets.
 %% The carrier is not here; it lives under the kernel's network supervisor (`weft_carrier_sup').
 -module(weft_sup).
 -behaviour(supervisor).
@@ -19,6 +19,7 @@ start_link(Overlay) ->
           {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Overlay) ->
     ok = weft_view:new(),
+    ok = weft_node_outlet:new_table(),
     Children = tunnel(Overlay)
         ++ [supervised(weft_overlay_sup, [overlay(Overlay)])
             || Overlay =/= none]

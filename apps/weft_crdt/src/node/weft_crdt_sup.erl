@@ -62,7 +62,8 @@ store(Config) ->
 start_store(Config) ->
     ok = weft_overlay_sup:reach_members(),
     %% Users' values are computed there, so it is no more urgent than they are.
-    Options = maps:merge(Config#{mailbox_max => ?MAILBOX_MAX, private => true, priority => normal,
+    Options = maps:merge(Config#{link_module => weft_own_links, mailbox_max => ?MAILBOX_MAX,
+                                 private => true, priority => normal,
                                  declared => ets:tab2list(?DECLARED)}, remembered(Config)),
     weft_driver:start_link(weft_crdt, weft_crdt_core, weft_services:options(Options)).
 

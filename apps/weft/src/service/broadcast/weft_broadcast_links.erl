@@ -4,7 +4,7 @@
 %% With an overlay these are its links (`weft_links'). While too much waits for a slow neighbour it
 %% gets no more; it asks other neighbours for what it lacks, or gets it by the exchange later. So a
 %% slow link costs this node a bounded amount of memory, and is not closed. Without an overlay the
-%% links are the connections to other nodes (`weft_node_links', with bounds of its own), and
+%% links are the connections to other nodes (`weft_own_links', with bounds of their own), and
 %% `send/3' is not used.
 -module(weft_broadcast_links).
 
@@ -58,6 +58,6 @@ are_busy(Nodes) -> lists:all(fun(N) -> weft_links:queued_bytes(N) > ?SENDER_BYTE
 
 links() ->
     case weft_config:get(topology) of
-        undefined -> weft_node_links;
+        undefined -> weft_own_links;
         _ -> weft_links
     end.

@@ -23,7 +23,7 @@
 -module(weft_node_links).
 -behaviour(gen_server).
 
--export([subscribe/2, send/3, unknown/2, connect/1, disconnect/1, break/1]).
+-export([subscribe/2, subscribe/3, send/3, unknown/2, connect/1, disconnect/1, break/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% How long to wait for the answer that a node has no such service.
@@ -39,6 +39,8 @@
 
 -record(links, {name :: atom(),
                 driver :: pid(),
+                %% By which outlets it sends (`weft_node_outlet').
+                share :: shared | atom(),
                 self :: node(),
                 last = 0 :: non_neg_integer(),
                 peers = #{} :: #{node() => #peer{}},
@@ -49,15 +51,20 @@
 %% `{weft_link, up, Node, #{send := MFA, session := Number}}', `{weft_link, down, Node, Reason}',
 %% `{weft_data, Number, Count, Message}', and `{weft_link, named, Self}'.
 -spec subscribe(Name :: atom(), pid()) -> ok.
-subscribe(Name, Driver) when Driver =:= self() ->
+subscribe(Name, Driver) -> subscribe(Name, Driver, shared).
+
+%% @doc The same; what it sends goes by the outlets that such drivers share, or by its own, of the
+%% name of the driver (`weft_node_outlet').
+-spec subscribe(Name :: atom(), pid(), Share :: shared | atom()) -> ok.
+subscribe(Name, Driver, Share) when Driver =:= self() ->
     Registered = registered(Name),
-    case gen_server:start_link({local, Registered}, ?MODULE, {Registered, Driver}, []) of
+    case gen_server:start_link({local, Registered}, ?MODULE, {Registered, Driver, Share}, []) of
         {ok, _Pid} ->
             ok;
         %% The process of a driver that was killed is about to end.
         {error, {already_started, Former}} ->
             Ref = monitor(process, Former),
-            receive {'DOWN', Ref, process, Former, _} -> subscribe(Name, Driver) end
+            receive {'DOWN', Ref, process, Former, _} -> subscribe(Name, Driver, Share) end
     end.
 
 registered(Driver) -> list_to_atom(atom_to_list(Driver) ++ "_links").
@@ -91,12 +98,13 @@ ask(Request) ->
     gen_server:cast(registered(Driver), Request).
 
 %% @private
--spec init({atom(), pid()}) -> {ok, #links{}}.
-init({Name, Driver}) ->
+-spec init({atom(), pid(), shared | atom()}) -> {ok, #links{}}.
+init({Name, Driver, Share}) ->
     process_flag(trap_exit, true),
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
-    {ok, lists:foldl(fun hello/2, #links{name = Name, driver = Driver, self = node()},
-                    nodes(connected))}.
+    {ok, lists:foldl(fun hello/2,
+                     #links{name = Name, driver = Driver, share = Share, self = node()},
+                     nodes(connected))}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #links{}) -> {reply, {error, term()}, #links{}}.
@@ -140,29 +148,26 @@ handle_info({nodedown, Node, _Info}, #links{peers = Peers} = Links) ->
         #{Node := #peer{pid = none}} -> {noreply, Links#links{peers = maps:remove(Node, Peers)}};
         #{} -> {noreply, Links}
     end;
-handle_info({'EXIT', Pid, {shutdown, {lost, Peer, Reason}}}, #links{peers = Peers} = Links) ->
-    case Peers of
-        #{node(Peer) := #peer{outlet = Outlet}} when Outlet =/= none ->
-            {noreply, case weft_node_outlet:pid(Outlet) of
-                          Pid -> lost(node(Peer), Reason, Links);
-                          _OfAnEarlierSession -> Links
-                      end};
-        #{} ->
-            {noreply, Links}
-    end;
-%% An outlet that died has lost the messages that waited in it. Or an outlet that was closed, or a
-%% probe.
-handle_info({'EXIT', Pid, _Reason}, #links{peers = Peers} = Links) ->
-    case [Node || {Node, #peer{outlet = Outlet}} <- maps:to_list(Peers), Outlet =/= none,
-                  weft_node_outlet:pid(Outlet) =:= Pid] of
-        [Node] -> {noreply, broken(Node, outlet_died, Links)};
-        [] -> {noreply, Links}
-    end;
+handle_info({weft_outlet_lost, Session, Reason}, Links) ->
+    {noreply, lists:foldl(fun(Node, L) -> lost(Node, Reason, L) end, Links,
+                          of_session(Session, Links))};
+%% An outlet that died has lost the messages that waited in it.
+handle_info({'DOWN', Session, process, _Outlet, _Reason}, Links) ->
+    {noreply, lists:foldl(fun(Node, L) -> broken(Node, outlet_died, L) end, Links,
+                          of_session(Session, Links))};
+%% A hello or a probe.
+handle_info({'EXIT', _Pid, _Reason}, Links) ->
+    {noreply, Links};
 handle_info(Message, State) ->
     ok = weft_stray:message(Message),
     {noreply, State}.
 
 %% --- sessions ---------------------------------------------------------------------------------
+
+%% The node of a session that is open.
+of_session(Session, #links{peers = Peers}) ->
+    [Node || {Node, #peer{outlet = Outlet}} <- maps:to_list(Peers), Outlet =/= none,
+             weft_node_outlet:reference(Outlet) =:= Session].
 
 %% To send, even a hello, may wait for a busy connection, so another process does it.
 hello(Node, Links0) ->
@@ -209,10 +214,11 @@ greeted(Pid, Theirs, Links0) ->
         {_, Links} -> opened(Pid, Theirs, ended(node(Pid), replaced, Links))
     end.
 
-opened(Pid, Theirs, #links{name = Name, driver = Driver, peers = Peers} = Links) ->
+opened(Pid, Theirs, #links{name = Name, driver = Driver, share = Share, peers = Peers} = Links) ->
     Node = node(Pid),
     #{Node := #peer{mine = Mine} = Peer} = Peers,
-    Outlet = weft_node_outlet:open(Pid, Theirs, {weft_welcome, self(), Driver, Mine, Theirs},
+    Outlet = weft_node_outlet:open(Share, Pid, Theirs,
+                                   {weft_welcome, self(), Driver, Mine, Theirs},
                                    {gen_server, cast, [Name, {break, Node}]}),
     Links#links{peers = Peers#{Node => Peer#peer{theirs = Theirs, pid = Pid, outlet = Outlet}}}.
 

@@ -1,88 +1,125 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The sending half of a session of `weft_node_links': a process that sends to one peer and
-%% may wait for a busy connection, so that the driver need not.
+%% @doc The sending half of sessions of `weft_node_links': a process that sends to one peer and may
+%% wait for a busy connection, so that the drivers need not.
 %%
-%% All messages of a session go through this one process, and are numbered (`weft_driver_order').
-%% The number and the size of those that wait are bounded; a single message may be larger than the
-%% bound. The process also monitors the peer, because to set up a monitor, or to remove one, may
-%% wait for a busy connection as well.
+%% Drivers whose messages are small share one for each peer (`shared'); others have one of their own
+%% (the name of the driver). All messages of a session go through one process, and are numbered
+%% (`weft_driver_order'). Sessions take turns, a message each, so none waits for all that another
+%% one has to say. The number and the size of the messages of a session that wait are bounded; a
+%% single message may be larger than the bound. The process also monitors the peers of its sessions,
+%% because to set up a monitor, or to remove one, may wait for a busy connection as well.
+%%
+%% The first session starts it, and it ends with the last one. Its row in the table shows it to the
+%% drivers; who finds that it has died opens another one.
 -module(weft_node_outlet).
-
 -behaviour(gen_server).
 
--export([open/4, send/3, pid/1, close/1]).
--export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+-export([new_table/0, open/5, send/3, reference/1, close/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([outlet/0]).
 
 -define(WAITING_MAX, 50000).
 -define(WAITING_BYTES_MAX, 67108864).
+%% Who started it may have died before it opened a session.
+-define(FIRST_SESSION_MS, 5000).
 
-%% Counters: messages that wait, their bytes, and whether OnFull was called.
+%% Counters of a session: messages that wait, their bytes, and whether OnFull was called.
 -define(MESSAGES, 1).
 -define(BYTES, 2).
 -define(FULL, 3).
 
-%% Kept by drivers, so it holds no closure: that would be one of old code after a load.
--opaque outlet() :: {pid(), atomics:atomics_ref(), OnFull :: {module(), atom(), [term()]}}.
+-type key() :: {node(), shared | Driver :: atom()}.
 
--record(sending, {to :: pid(),
+%% A session, as its owner sees it: the owner's monitor of the process is its name. Kept by drivers,
+%% so it holds no closure: that would be one of old code after a load.
+-record(outlet, {pid :: pid(),
+                 session :: reference(),
+                 waiting :: atomics:atomics_ref(),
+                 on_full :: {module(), atom(), [term()]}}).
+
+-opaque outlet() :: #outlet{}.
+
+-record(session, {to :: pid(),
                   number :: pos_integer(),
                   next = 1 :: pos_integer(),
                   waiting :: atomics:atomics_ref(),
-                  monitor :: reference() | undefined}).
+                  messages = queue:new() :: queue:queue({To :: pid(), term(), Bytes :: integer()}),
+                  owner :: pid(),
+                  %% Of the owner, and of the peer.
+                  monitors :: {reference(), reference()}}).
 
-%% @doc An outlet, linked to the caller. It sends Welcome to the process To, and then each message
-%% with the receiver's Number. The sender applies OnFull when too much waits. When To ends, or the
-%% connection to it does, the outlet exits with {shutdown, {lost, To, Reason}}.
--spec open(To :: pid(), Number :: pos_integer(), Welcome :: term(),
+-record(sending, {key :: key(),
+                  sessions = #{} :: #{reference() => #session{}},
+                  %% The sessions with messages that wait, in the order of their turns.
+                  turns = queue:new() :: queue:queue(reference())}).
+
+%% @doc Creates the table of these processes, which ends with the caller.
+-spec new_table() -> ok.
+new_table() ->
+    ?MODULE = ets:new(?MODULE, [named_table, public, set, {read_concurrency, true}]),
+    ok.
+
+%% @doc Opens a session to the process To; the caller owns it. Welcome goes first, and then each
+%% message with the receiver's Number. The sender applies OnFull when too much waits. When To ends,
+%% or the connection to it does, the session is over and the owner gets `{weft_outlet_lost,
+%% reference(), Reason}'. When the outlet dies the owner gets `DOWN' with that reference.
+-spec open(shared | Driver :: atom(), To :: pid(), Number :: pos_integer(), Welcome :: term(),
            OnFull :: {module(), atom(), [term()]}) -> outlet().
-open(To, Number, Welcome, OnFull) ->
+open(Share, To, Number, Welcome, OnFull) ->
+    Pid = process({node(To), Share}),
+    Session = monitor(process, Pid),
     Waiting = atomics:new(3, []),
-    {ok, Pid} = gen_server:start_link(?MODULE, {To, Number, Welcome, Waiting}, []),
-    {Pid, Waiting, OnFull}.
+    ok = gen_server:cast(Pid, {open, Session, self(), To, Number, Welcome, Waiting}),
+    #outlet{pid = Pid, session = Session, waiting = Waiting, on_full = OnFull}.
+
+process(Key) ->
+    case ets:lookup(?MODULE, Key) of
+        [{Key, Pid} = Row] ->
+            case is_process_alive(Pid) of
+                true -> Pid;
+                false -> true = ets:delete_object(?MODULE, Row), process(Key)
+            end;
+        [] ->
+            case gen_server:start(?MODULE, Key, []) of
+                {ok, Pid} -> Pid;
+                ignore -> process(Key)
+            end
+    end.
 
 %% @doc Sends a message to the driver To through the outlet.
 -spec send(outlet(), To :: pid(), term()) -> ok | {error, not_connected}.
-send({Pid, Waiting, {Module, Function, Arguments}}, To, Message) ->
+send(#outlet{pid = Pid, session = Session, waiting = Waiting} = Outlet, To, Message) ->
     Bytes = erlang:external_size(Message),
     Before = atomics:add_get(Waiting, ?BYTES, Bytes) - Bytes,
     case atomics:add_get(Waiting, ?MESSAGES, 1) =< ?WAITING_MAX
         andalso Before =< ?WAITING_BYTES_MAX of
         true ->
-            Pid ! {send, To, Message, Bytes},
+            Pid ! {send, Session, To, Message, Bytes},
             ok;
         false ->
+            {Module, Function, Arguments} = Outlet#outlet.on_full,
             _ = atomics:exchange(Waiting, ?FULL, 1) =:= 0
                 andalso apply(Module, Function, Arguments),
             {error, not_connected}
     end.
 
--spec pid(outlet()) -> pid().
-pid({Pid, _Waiting, _OnFull}) -> Pid.
+%% @doc What names the session in messages to its owner.
+-spec reference(outlet()) -> reference().
+reference(#outlet{session = Session}) -> Session.
 
-%% @doc Ends an outlet; messages that wait are not sent.
+%% @doc Ends a session; messages that wait are not sent. Called by its owner.
 -spec close(outlet()) -> ok.
-close({Pid, _Waiting, _OnFull}) ->
-    unlink(Pid),
-    exit(Pid, kill),
-    ok.
+close(#outlet{pid = Pid, session = Session}) ->
+    true = demonitor(Session, [flush]),
+    gen_server:cast(Pid, {close, Session}).
+
+%% --- the process ------------------------------------------------------------------------------
 
 %% @private
-init({To, Number, Welcome, Waiting}) ->
-    %% Setting up a monitor may wait, and the caller must not.
-    {ok, #sending{to = To, number = Number, waiting = Waiting}, {continue, Welcome}}.
-
-%% @private
-handle_continue(Welcome, #sending{to = To} = Sending) ->
-    %% A monitor would connect to a node that has been disconnected meanwhile.
-    case lists:member(node(To), nodes(connected)) of
-        true ->
-            Monitor = monitor(process, To),
-            _ = erlang:send(To, Welcome, [noconnect]),
-            %% Most services say little.
-            {noreply, Sending#sending{monitor = Monitor}, hibernate};
-        false ->
-            {stop, {shutdown, {lost, To, noconnection}}, Sending}
+init(Key) ->
+    case ets:insert_new(?MODULE, {Key, self()}) of
+        true -> {ok, #sending{key = Key}, ?FIRST_SESSION_MS};
+        false -> ignore
     end.
 
 %% @private
@@ -90,19 +127,117 @@ handle_call(Request, _From, Sending) ->
     {reply, weft_stray:call(Request), Sending}.
 
 %% @private
+handle_cast({open, Session, Owner, To, Number, Welcome, Waiting}, Sending) ->
+    %% A monitor would connect to a node that has been disconnected meanwhile.
+    case lists:member(node(To), nodes(connected)) of
+        true ->
+            Monitors = {monitor(process, Owner), monitor(process, To)},
+            _ = erlang:send(To, Welcome, [noconnect]),
+            Opened = #session{to = To, number = Number, waiting = Waiting, owner = Owner,
+                              monitors = Monitors},
+            Sessions = (Sending#sending.sessions)#{Session => Opened},
+            %% Most services say little.
+            {noreply, Sending#sending{sessions = Sessions}, hibernate};
+        false ->
+            ok = lost(Owner, Session, noconnection),
+            goes_on(Sending)
+    end;
+handle_cast({close, Session}, Sending) ->
+    goes_on(closed(Session, Sending));
 handle_cast(Request, Sending) ->
     ok = weft_stray:message(Request),
     {noreply, Sending}.
 
 %% @private
-handle_info({send, To, Message, Bytes}, #sending{number = Number, next = Next} = Sending) ->
-    %% The loss of the connection is noticed by the monitor.
-    _ = erlang:send(To, {weft_data, Number, Next, Message}, [noconnect]),
-    atomics:sub(Sending#sending.waiting, ?MESSAGES, 1),
-    atomics:sub(Sending#sending.waiting, ?BYTES, Bytes),
-    {noreply, Sending#sending{next = Next + 1}};
-handle_info({'DOWN', Monitor, process, To, Reason}, #sending{monitor = Monitor} = Sending) ->
-    {stop, {shutdown, {lost, To, Reason}}, Sending};
+handle_info({send, Session, To, Message, Bytes}, #sending{sessions = Sessions} = Sending) ->
+    case Sessions of
+        #{Session := #session{messages = Messages} = Open} ->
+            Queued = Open#session{messages = queue:in({To, Message, Bytes}, Messages)},
+            Kept = Sending#sending{sessions = Sessions#{Session := Queued}},
+            {noreply, case queue:is_empty(Messages) of
+                          true -> takes_turns(Session, Kept);
+                          false -> Kept
+                      end};
+        #{} ->
+            {noreply, Sending}
+    end;
+handle_info(turn, #sending{turns = Turns} = Sending) ->
+    {noreply, turn(queue:out(Turns), Sending)};
+handle_info({'DOWN', Monitor, process, Pid, Reason}, #sending{sessions = Sessions} = Sending) ->
+    goes_on(lists:foldl(fun(Session, S) -> down(Session, Pid, Reason, S) end, Sending,
+                        [Session || {Session, #session{monitors = {Owner, To}}}
+                                        <- maps:to_list(Sessions),
+                                    Monitor =:= Owner orelse Monitor =:= To]));
+handle_info(timeout, Sending) ->
+    goes_on(Sending);
 handle_info(Message, Sending) ->
     ok = weft_stray:message(Message),
     {noreply, Sending}.
+
+%% @private
+terminate(_Reason, #sending{key = Key}) ->
+    try
+        true = ets:delete_object(?MODULE, {Key, self()}),
+        ok
+    catch
+        error:badarg -> the_application_has_stopped
+    end.
+
+goes_on(#sending{sessions = Sessions} = Sending) when map_size(Sessions) =:= 0 ->
+    {stop, normal, Sending};
+goes_on(Sending) ->
+    {noreply, Sending}.
+
+%% What has arrived meanwhile is queued before the turn comes, so that each session gets its own.
+takes_turns(Session, #sending{turns = Turns} = Sending) ->
+    _ = queue:is_empty(Turns) andalso (self() ! turn),
+    Sending#sending{turns = queue:in(Session, Turns)}.
+
+turn({empty, _}, Sending) ->
+    Sending;
+turn({{value, Session}, Turns}, #sending{sessions = Sessions} = Sending) ->
+    case Sessions of
+        #{Session := Open0} ->
+            #session{messages = Left} = Open = sent(Open0),
+            next([Session || not queue:is_empty(Left)], Turns,
+                 Sending#sending{sessions = Sessions#{Session := Open}});
+        #{} ->
+            next([], Turns, Sending)
+    end.
+
+next(Again, Turns0, Sending) ->
+    Turns = lists:foldl(fun queue:in/2, Turns0, Again),
+    _ = queue:is_empty(Turns) orelse (self() ! turn),
+    Sending#sending{turns = Turns}.
+
+sent(#session{number = Number, next = Next, messages = Messages, waiting = Waiting} = Open) ->
+    {{value, {To, Message, Bytes}}, Left} = queue:out(Messages),
+    %% The loss of the connection is noticed by the monitor.
+    _ = erlang:send(To, {weft_data, Number, Next, Message}, [noconnect]),
+    ok = atomics:sub(Waiting, ?MESSAGES, 1),
+    ok = atomics:sub(Waiting, ?BYTES, Bytes),
+    Open#session{next = Next + 1, messages = Left}.
+
+%% --- the end of a session ---------------------------------------------------------------------
+
+%% Its owner needs no news of its own end.
+down(Session, Pid, Reason, #sending{sessions = Sessions} = Sending) ->
+    case Sessions of
+        #{Session := #session{to = Pid, owner = Owner}} -> ok = lost(Owner, Session, Reason);
+        #{} -> ok
+    end,
+    closed(Session, Sending).
+
+lost(Owner, Session, Reason) ->
+    Owner ! {weft_outlet_lost, Session, Reason},
+    ok.
+
+closed(Session, #sending{sessions = Sessions} = Sending) ->
+    case maps:take(Session, Sessions) of
+        {#session{monitors = {Owner, To}}, Left} ->
+            true = demonitor(Owner, [flush]),
+            true = demonitor(To, [flush]),
+            Sending#sending{sessions = Left};
+        error ->
+            Sending
+    end.
