@@ -121,7 +121,8 @@ upgraded(#{bad := New, done := Done, undone := Undone} = Made, Refused, Lost, Se
                                                             ++ Done ++ Undone, Looked),
     ok = weft_deploy_apply:prune(Looked),
     Saved = weft_deploy_session:save(State#{bad := New ++ (Bad -- New),
-                                            unproven => unproven(State, Made, Lost),
+                                            unproven => maps:get(unproven, Made, [])
+                                                ++ unproven(State, Made, Lost),
                                             ungrouped => lists:usort(Ungrouped)}, Looked),
     Failures = [Failed || Failed <- [maps:get(failed, Made)], Failed =/= none] ++ NotGrouped,
     case Saved of
@@ -133,10 +134,11 @@ upgraded(#{bad := New, done := Done, undone := Undone} = Made, Refused, Lost, Se
             {failed, Text}
     end.
 
-%% What was not looked at stays so. Of the others it is known what they are, or what they are made
+%% Of what was unproven before, what was not looked at stays so. Of the others it is known what they are, or what they are made
 %% of now is bad.
-unproven(State, #{done := Done, undone := Undone, left := Left}, Lost) ->
-    [Name || Name <- maps:get(unproven, State, []) -- (Done ++ Undone),
+unproven(State, #{done := Done, undone := Undone, left := Left} = Made, Lost) ->
+    [Name || Name <- maps:get(unproven, State, [])
+                         -- (Done ++ Undone ++ maps:get(unproven, Made, [])),
              Lost =/= [] orelse lists:member(Name, Left)].
 
 %% @doc Nodes of these families, or of all, become what they were before their last upgrade, one by

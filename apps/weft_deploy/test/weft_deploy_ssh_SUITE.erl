@@ -18,7 +18,7 @@
          the_benchmark_measures_between_them/1,
          a_load_is_on_several_hosts/1, an_interrupted_load_leaves_nothing/1,
          a_host_that_can_not_have_a_load_is_named/1,
-         a_host_that_dies_is_told_and_the_rest_goes_on/1,
+         a_host_that_dies_is_told_and_the_rest_goes_on/1, a_host_that_dies_blames_no_version/1,
          down_leaves_nothing/1, nobody_who_stays_loses_anything/1,
          the_guide_from_a_release_to_three_hosts/1]).
 
@@ -37,7 +37,8 @@ all() ->
                              a_load_is_on_several_hosts, an_interrupted_load_leaves_nothing,
                              a_host_that_can_not_have_a_load_is_named],
                     os:getenv("FULL") =/= false]
-        ++ [a_host_that_dies_is_told_and_the_rest_goes_on, down_leaves_nothing]
+        ++ [a_host_that_dies_is_told_and_the_rest_goes_on, a_host_that_dies_blames_no_version,
+            down_leaves_nothing]
         ++ [Case || Case <- [nobody_who_stays_loses_anything,
                              the_guide_from_a_release_to_three_hosts],
                     os:getenv("FULL") =/= false].
@@ -187,9 +188,11 @@ kill_all(N, Config) ->
 
 %% --- the deployment -----------------------------------------------------------------------------
 
-deployment(Config) ->
+deployment(Config) -> deployment(flags(), Config).
+
+deployment(Flags, Config) ->
     written([{name, shop}, {dir, ?config(dir, Config)},
-             {family, web, #{count => count(), weft => weft_settings(Config), flags => flags()}}],
+             {family, web, #{count => count(), weft => weft_settings(Config), flags => Flags}}],
             Config).
 
 %% With what both deployments have in common.
@@ -418,6 +421,46 @@ said(Watch, Text, Before) ->
         nomatch ->
             receive {Watch, {data, Data}} -> said(Watch, Text, <<Before/binary, Data/binary>>)
             after 60000 -> ct:fail({not_said, Text, Before})
+            end
+    end.
+
+%% All that runs on the last host is killed while a node starts there that is upgraded. Nothing is
+%% rolled back for that, and when the host is there again the upgrade goes on.
+a_host_that_dies_blames_no_version(Config) ->
+    deployment(flags() ++ ["+A", "2"], Config),
+    Last = length(?config(hosts, Config)),
+    Host = list_to_binary(lists:last(?config(hosts, Config))),
+    {ok, #{nodes := Nodes}, _} = run(status, Config),
+    [Node | _] = [binary_to_list(Name) || #{node := Name, host := At} <- Nodes, At =:= Host],
+    [Id, Pid] = [filename:join([?config(priv_dir, Config), "host" ++ integer_to_list(Last),
+                                "nodes", Node, File]) || File <- ["id", "pid"]],
+    IsNew = [is_new(File) || File <- [Id, Pid]],
+    Killer = spawn_link(fun() ->
+                                weft_test_nodes:until(
+                                  fun() -> lists:all(fun(New) -> New() end, IsNew) end, 120000),
+                                kill_all(Last, Config)
+                        end),
+    {wanting, Ended, _} = run(upgrade, Config),
+    weft_test_nodes:until(fun() -> not is_process_alive(Killer) end),
+    ?assertMatch(#{rolled_back := [], bad := [], failed := [#{what := _}]}, Ended),
+    #{failed := [#{what := What, why := Why}]} = Ended,
+    ?assertEqual(list_to_binary(Node), What),
+    ?assertMatch({match, _}, re:run(Why, "its host does not answer")),
+    serve(Last, Config),
+    weft_test_nodes:until(fun() -> listens(binary_to_list(Host)) end),
+    ?assertMatch({ok, #{unproven := [_]}, _}, run(plan, Config)),
+    ?assertMatch({ok, #{rolled_back := [], bad := [], failed := []}, _}, run(upgrade, Config)),
+    %% Others died with the host, and are no part of the upgrade.
+    ?assertMatch({ok, #{failed := []}, _}, run(apply, Config)),
+    nothing_changes(Config).
+
+%% Has a file another content by now?
+is_new(File) ->
+    {ok, Before} = file:read_file(File),
+    fun() ->
+            case file:read_file(File) of
+                {ok, Now} -> Now =/= Before;
+                {error, enoent} -> false
             end
     end.
 

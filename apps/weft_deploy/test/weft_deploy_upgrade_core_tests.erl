@@ -5,14 +5,18 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
-%% All actions, when those in Fails fail.
+%% All actions, when those in Fails fail: an action, or one with the kind of its failure.
 run(Mode, Items, Fails) -> steps(weft_deploy_upgrade_core:new(Mode, Items), Fails, []).
 
 steps(State, Fails, Actions) ->
     case weft_deploy_upgrade_core:next(State) of
         {done, Outcome} -> {lists:reverse(Actions), Outcome};
         {Action, Going} ->
-            Result = case lists:member(Action, Fails) of true -> {error, "no"}; false -> ok end,
+            Result = case {lists:member(Action, Fails), lists:keyfind(Action, 2, Fails)} of
+                         {true, _} -> {error, "no"};
+                         {false, {Kind, Action}} -> {Kind, "no"};
+                         {false, false} -> ok
+                     end,
             steps(weft_deploy_upgrade_core:result(Result, Going), Fails, [Action | Actions])
     end.
 
@@ -66,6 +70,34 @@ one_that_can_not_be_drained_stays_and_ends_it_test() ->
     {Actions, Outcome} = run(define, [{"a", "2"}, {"b", "2"}], [{drain, "a"}]),
     ?assertEqual([{drain, "a"}], Actions),
     ?assertMatch(#{done := [], failed := {"a", "no"}, left := ["a", "b"], bad := []}, Outcome).
+
+%% Its version may be good: nothing goes back, and it is looked at before anything else.
+a_host_that_is_lost_blames_nothing_test() ->
+    Items = [{"a", "2"}, {"b", "2"}, {"c", "2"}],
+    {Actions, Outcome} = run(define, Items, [{lost, {start, "b"}}]),
+    ?assertEqual({start, "b"}, lists:last(Actions)),
+    ?assertMatch(#{done := ["a"], undone := [], failed := {"b", "no"}, bad := [], left := ["c"],
+                   unproven := ["b"]}, Outcome),
+    Resumed = weft_deploy_upgrade_core:resumed([{"b", "2"}], [{"a", "2"}], [{"c", "2"}]),
+    ?assertMatch({[{start, "b"}], #{done := [], undone := [], bad := [], unproven := ["b"]}},
+                 steps(Resumed, [{lost, {start, "b"}}], [])).
+
+the_only_way_between_others_is_not_rolled_back_test() ->
+    {Actions, Outcome} = way_back([{start, "c"}, {needed, {drain, "b"}}]),
+    ?assertEqual({drain, "b"}, lists:last(Actions)),
+    ?assertMatch(#{done := [], undone := ["c"], failed := {"b", "it is not" ++ _}, bad := ["2"],
+                   left := ["b", "a"]}, Outcome),
+    {Forward, Ended} = run(define, [{"a", "2"}], [{needed, {drain, "a"}}]),
+    ?assertEqual([{drain, "a"}], Forward),
+    ?assertMatch(#{failed := {"a", "no"}, left := ["a"], bad := []}, Ended).
+
+another_one_that_is_not_drained_goes_back_all_the_same_test() ->
+    {_, Outcome} = way_back([{start, "c"}, {drain, "b"}]),
+    ?assertMatch(#{undone := ["c", "b", "a"], failed := {"c", "no"}, left := []}, Outcome).
+
+%% The first that is looked at was upgraded after the others.
+way_back(Fails) ->
+    steps(weft_deploy_upgrade_core:resumed([{"c", "2"}], [{"b", "2"}, {"a", "2"}], []), Fails, []).
 
 a_rollback_that_fails_blames_nothing_test() ->
     {_, Outcome} = run(undo, [{"a", "2"}, {"b", "2"}], [{return, "a"}]),

@@ -55,7 +55,7 @@ loop(State, ByName, Session) ->
             Node = map_get(Name, ByName),
             Result = step(Step, Node, Session),
             _ = [weft_deploy_session:progress([Name, ": ", atom_to_list(Step), " failed: ", Why],
-                                              Session) || {error, Why} <- [Result]],
+                                              Session) || {_Kind, Why} <- [Result]],
             _ = [remember_bad([maps:get(id, Node)], Session) || {start, {error, _}} <-
                                                                     [{Step, Result}]],
             loop(weft_deploy_upgrade_core:result(Result, Going), ByName, Session);
@@ -76,7 +76,11 @@ remember_unproven(Name, #{state := State} = Session) ->
     weft_deploy_session:save(State#{unproven => [Name | Before -- [Name]]}, Session).
 
 step(drain, Node, Session) ->
-    drain(Node, false, Session);
+    case drain(Node, false, Session) of
+        ok -> ok;
+        {error, Why} ->
+            {case weft_deploy_control:is_only_way(Why) of true -> needed; false -> error end, Why}
+    end;
 step(stop, #{host := Host, node := Name}, Session) ->
     case weft_deploy_apply:stop([{Host, Name}], Session) of
         {[_], []} -> ok;
@@ -93,8 +97,18 @@ step(define, #{node := Name} = Node, #{dir := Dir} = Session) ->
 step(undo, #{node := Name} = Node, #{dir := Dir} = Session) ->
     script(Node, weft_deploy_shell:undo(Dir, Name), Session);
 step(return, Node, Session) ->
-    step(start, Node, Session);
+    started(Node, Session);
 step(start, Node, Session) ->
+    case started(Node, Session) of
+        ok -> ok;
+        {error, Why} ->
+            case script(Node, "exit 0\n", Session) of
+                ok -> {error, Why};
+                {error, Gone} -> {lost, "its host does not answer: " ++ Gone}
+            end
+    end.
+
+started(Node, Session) ->
     case weft_deploy_apply:start([Node], fun(_, _) -> false end, Session) of
         {[_], []} -> ok;
         {_, [{_, Why} | _]} -> {error, Why}

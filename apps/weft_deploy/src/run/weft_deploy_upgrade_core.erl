@@ -8,8 +8,11 @@
 %% A node that is not healthy in time is stopped, becomes what it was (`undo') and starts (`return':
 %% until it is healthy as it was to be then). Then the nodes that were upgraded to the same id
 %% before it follow, in reverse, and the id counts as bad. If a node can not become what it was, the
-%% rollback ends: one more would be down. A node that can not be drained stays as it is, and ends
-%% the upgrade; so does a host that fails.
+%% rollback ends: one more would be down. It also ends before a node that is the only way between
+%% others. A node that can not be drained stays as it is, and ends the upgrade.
+%%
+%% So does a host that fails. If it fails while a node starts there, that says nothing about the
+%% version: nothing is rolled back, and the next upgrade looks at the node first (`unproven').
 %%
 %% A rollback that was asked for is the same with `undo' and `return' in their places.
 %%
@@ -25,10 +28,11 @@
 -type item() :: {Node :: string(), Id :: string()}.
 -type step() :: drain | stop | define | undo | start | return.
 -type action() :: {step(), Node :: string()}.
-%% failed: where it ended, and why. bad: ids that are not to be tried again.
+%% failed: where it ended, and why. bad: ids that are not to be tried again. unproven: nodes that
+%% have become new, and of which nobody knows whether they are healthy.
 -type outcome() :: #{done := [string()], undone := [string()],
                      failed := none | {string(), string()},
-                     bad := [string()], left := [string()]}.
+                     bad := [string()], left := [string()], unproven => [string()]}.
 
 -record(state, {mode :: define | undo,
                 begun = [] :: [item()],
@@ -39,7 +43,8 @@
                 undone = [] :: [string()],
                 back = [] :: [item()],
                 failed = none :: none | {string(), string()},
-                bad = [] :: [string()]}).
+                bad = [] :: [string()],
+                unproven = [] :: [string()]}).
 -opaque state() :: #state{}.
 
 %% @doc Nodes in the order in which they are to become something else: new, or what they were.
@@ -64,18 +69,22 @@ next(#state{now = none, failed = none, waiting = [Item | Waiting], mode = Mode} 
     Last = case Mode of define -> start; undo -> return end,
     next(State#state{now = {Item, [drain, stop, Mode, Last], forward}, waiting = Waiting});
 next(#state{done = Done, undone = Undone, failed = Failed, bad = Bad, begun = Begun,
-            waiting = Waiting}) ->
+            waiting = Waiting, unproven = Unproven}) ->
     {done, #{done => [Node || {Node, _} <- lists:reverse(Done)], undone => lists:reverse(Undone),
-             failed => Failed, bad => Bad, left => [Node || {Node, _} <- Begun ++ Waiting]}}.
+             failed => Failed, bad => Bad, left => [Node || {Node, _} <- Begun ++ Waiting],
+             unproven => Unproven}}.
 
-%% @doc How the last action went.
--spec result(ok | {error, string()}, state()) -> state().
+%% @doc How the last action went. `needed': the node was not drained, as it is the only way between
+%% others. `lost': its host does not answer any more.
+-spec result(ok | {error | needed | lost, string()}, state()) -> state().
 result(ok, #state{now = {Item, [_, Next | Steps], Way}} = State) ->
     State#state{now = {Item, [Next | Steps], Way}};
 result(ok, #state{now = {Item, [_Last], forward}, done = Done} = State) ->
     State#state{now = none, done = [Item | Done]};
 result(ok, #state{now = {{Node, _}, [return], back}, undone = Undone} = State) ->
     State#state{now = none, undone = [Node | Undone]};
+result({lost, Why}, #state{mode = define, now = {{Node, _}, [start], forward}} = State) ->
+    State#state{now = none, failed = {Node, Why}, unproven = [Node]};
 %% What is new about it is to blame, and for all that have it.
 result({error, Why}, #state{mode = define, now = {{Node, Id} = Item, [start], forward},
                             done = Done, before = Before, bad = Bad} = State) ->
@@ -84,7 +93,14 @@ result({error, Why}, #state{mode = define, now = {{Node, Id} = Item, [start], fo
     State#state{now = {Item, [stop, undo, return], back},
                 back = Same ++ lists:filter(IsSame, Before), done = Others,
                 failed = {Node, Why}, bad = [Id | Bad]};
-%% A node on the way back that can not be drained is stopped all the same: the new version is bad.
+result({needed, Why}, #state{now = {{Node, _} = Item, [drain | _], back}, back = Back,
+                             waiting = Waiting} = State) ->
+    State#state{now = none, back = [], waiting = [Item | Back] ++ Waiting,
+                failed = {Node, "it is not rolled back: " ++ Why}};
+result({needed, Why}, State) ->
+    result({error, Why}, State);
+%% Another one on the way back that can not be drained is stopped all the same: the new version is
+%% bad.
 result({error, _Why}, #state{now = {Item, [drain | Steps], back}} = State) ->
     State#state{now = {Item, Steps, back}};
 result({error, Why}, #state{now = {{Node, _}, _, back}, back = Back, waiting = Waiting} = State) ->

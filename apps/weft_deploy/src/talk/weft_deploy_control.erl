@@ -12,10 +12,11 @@
 %% '''
 -module(weft_deploy_control).
 
--export([main/1, join/1]).
+-export([main/1, join/1, is_only_way/1]).
 
 -define(POLL_MS, 100).
 -define(CALL_MS, 5000).
+-define(ONLY_WAY, "it is the only way between ").
 
 %% @doc Does what the file says, and ends the emulator.
 -spec main([string()]) -> no_return().
@@ -235,8 +236,12 @@ unclosed(Why, Others) ->
 around_and_moved(Before, Others, Node, Deadline) ->
     case around(Before, Others, Node, (now_ms() + Deadline) div 2) of
         [] -> moved(Node, Deadline);
-        [{A, B} | _] -> {false, io_lib:format("it is the only way between ~ts and ~ts", [A, B])}
+        [{A, B} | _] -> {false, [?ONLY_WAY, io_lib:format("~ts and ~ts", [A, B])]}
     end.
+
+%% @doc Is this why a node was not drained?
+-spec is_only_way(Text :: string()) -> boolean().
+is_only_way(Text) -> string:prefix(Text, ?ONLY_WAY) =/= nomatch.
 
 %% The others forget it, instead of waiting for it. It does not come back before it is started
 %% again. The command that asked for this may have ended, and another one may have opened the node.
