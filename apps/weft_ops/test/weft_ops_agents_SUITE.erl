@@ -28,8 +28,7 @@
 -define(QUICK, [{sample_ms, ?SAMPLE_MS}, {clear_ms, 2 * ?SAMPLE_MS},
                 {grace_ms, #{default => ?SAMPLE_MS, unreachable => ?SAMPLE_MS}}]).
 %% Thresholds that two nodes reach.
--define(LOW, #{crossing_bytes_per_s => 20000, lane_bytes_per_s => 20000, queued_bytes => 1000000,
-               link_ups => 1}).
+-define(LOW, #{crossing_bytes_per_s => 20000, lane_bytes_per_s => 20000, queued_bytes => 1000000}).
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
 -define(NAMES, [n1, n2, n3, n4, n5]).
 -define(G1, {group, g1}).
@@ -403,21 +402,25 @@ faults_of_two_nodes_are_told(Config) ->
     [ok = call(Node, weft_group, configure, [Groups]) || Node <- Nodes],
     begun_again(C, set_env, [weft_ops, thresholds, ?LOW]),
     until(fun() -> call(C, net_kernel, connect_node, [node_name(d)]) end),
-    [raised(Kinds, fun() -> call(C, erlang, spawn, [?MODULE, Does, [node_name(d)]]) end, C)
-     || {Does, Kinds} <- [{trickle, [bypasses_gateways, lanes_unequal]}, {flap, [link_flaps]}]],
+    raised([bypasses_gateways, lanes_unequal], trickle, [node_name(d)], C),
+    over([bypasses_gateways, lanes_unequal], C),
     ?assertNot(is_raised(crosses_groups, C)),
+    %% That is not over for a minute.
+    raised([link_flaps], flap, [node_name(d)], C),
     ok = call(C, weft_fault, cut, [node_name(d)]),
-    raised([queue_grows], fun() -> call(C, erlang, spawn, [?MODULE, pile, [node_name(d), 20]]) end,
-           C),
+    raised([queue_grows], pile, [node_name(d), 20], C),
+    over([queue_grows], C),
     until(fun() -> call(D, net_adm, ping, [node_name(c)]) =:= pong end).
 
-%% What that process does raises alarms about the two nodes, which are over after its end.
-raised(Kinds, Begin, C) ->
-    until(fun() -> not lists:any(fun(Kind) -> is_raised(Kind, C) end, Kinds) end),
-    Does = Begin(),
+%% What that process does raises alarms about the two nodes. It is ended then.
+raised(Kinds, Does, Arguments, C) ->
+    over(Kinds, C),
+    Doer = call(C, erlang, spawn, [?MODULE, Does, Arguments]),
     until(fun() -> lists:all(fun(Kind) -> is_raised(Kind, C) end, Kinds) end),
-    true = call(C, erlang, exit, [Does, kill]),
-    ok = call(C, weft_fault, heal, []),
+    true = call(C, erlang, exit, [Doer, kill]),
+    ok = call(C, weft_fault, heal, []).
+
+over(Kinds, C) ->
     until(fun() -> not lists:any(fun(Kind) -> is_raised(Kind, C) end, Kinds) end).
 
 %% As its agent, which it is itself, says.

@@ -70,7 +70,7 @@ suspended_senders_test() ->
 
 a_link_that_flaps_test_() ->
     Ups = fun(Count) -> found(sample(#{links => [connection(#{ups => Count})]})) end,
-    [?_assertEqual([{link_flaps, 'b@h'}], Ups(2)), ?_assertEqual([], Ups(1))].
+    [?_assertEqual([{link_flaps, 'b@h'}], Ups(4)), ?_assertEqual([], Ups(3))].
 
 clocks_apart_test_() ->
     [?_assertEqual(Expected, found(sample(#{}), SkewMs))

@@ -54,6 +54,22 @@ the_round_trip_is_no_skew_test() ->
                          links := [#{node => gate, rtt_us => 30000}]},
     ?assertMatch(#{other := {_, -20}}, states(10000, heard(Sample, #{}))).
 
+%% Once in each of many periods is often in a minute.
+how_often_a_link_came_up_is_counted_for_a_minute_test() ->
+    Hear = fun(NowMs, Ups, Reports) ->
+                   Sample = (sample())#{links := [#{node => gate, ups => Ups}]},
+                   weft_ops_heard:hear(Sample, self, {NowMs, NowMs}, Reports)
+           end,
+    Ups = fun(NowMs, Reports) ->
+                  #{other := {#{links := [#{ups := Count}]}, _}} = states(NowMs, Reports),
+                  Count
+          end,
+    Once = Hear(10000, 1, #{}),
+    Often = lists:foldl(fun(N, Reports) -> Hear(10000 + N * 1000, N rem 2, Reports) end, Once,
+                        lists:seq(1, 10)),
+    ?assertEqual({1, 6}, {Ups(10000, Once), Ups(20000, Often)}),
+    ?assertEqual({5, 0}, {Ups(70000, Hear(70000, 0, Often)), Ups(79000, Hear(79000, 0, Often))}).
+
 what_another_agent_has_heard_is_as_old_here_test() ->
     Ages = weft_ops_heard:ages(heard(sample(), #{}), 10250),
     ?assertEqual([{sample(), 250}], Ages),
@@ -67,7 +83,10 @@ the_last_sample_is_known_test() ->
 what_earlier_code_kept_is_read_test() ->
     Reports = #{other => weft_ops_heard:upgrade({heard, sample(), 10000, 7})},
     ?assertEqual(#{other => {sample(), 7}}, states(10299, Reports)),
-    ?assertEqual(#{other => silent}, states(10300, Reports)).
+    ?assertEqual(#{other => silent}, states(10300, Reports)),
+    Later = #{other => weft_ops_heard:upgrade({heard, sample(), 10000, [7, 5], ?PERIOD_MS})},
+    ?assertEqual(#{other => {sample(), 7}}, states(10299, Later)),
+    ?assertEqual(Later, maps:map(fun(_, One) -> weft_ops_heard:upgrade(One) end, Later)).
 
 heard(Sample, Reports) -> weft_ops_heard:hear(Sample, self, {10000, 10000}, Reports).
 

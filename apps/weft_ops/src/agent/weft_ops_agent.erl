@@ -162,12 +162,14 @@ handle_info(Message, Agent) ->
 %% @private The state of earlier code ends with the alarms, and what is heard with the skew.
 -spec code_change(term(), tuple(), term()) -> {ok, #agent{}}.
 code_change(_Version, {agent, PeriodMs, Thresholds, Heard, Silent, Events, Alarms}, _Extra) ->
-    One = fun(_, Earlier) -> weft_ops_heard:upgrade(Earlier) end,
     {ok, #agent{period_ms = PeriodMs, thresholds = Thresholds, silent = Silent, events = Events,
-                heard = maps:map(fun(_, Nodes) -> maps:map(One, Nodes) end, Heard),
-                alarms = Alarms}};
-code_change(_Version, #agent{} = Agent, _Extra) ->
-    {ok, Agent}.
+                heard = upgraded(Heard), alarms = Alarms}};
+code_change(_Version, #agent{heard = Heard} = Agent, _Extra) ->
+    {ok, Agent#agent{heard = upgraded(Heard)}}.
+
+upgraded(Heard) ->
+    One = fun(_, Earlier) -> weft_ops_heard:upgrade(Earlier) end,
+    maps:map(fun(_, Nodes) -> maps:map(One, Nodes) end, Heard).
 
 look_in(PeriodMs) ->
     _ = erlang:send_after(PeriodMs, self(), {look, now_ms() + PeriodMs}),

@@ -30,10 +30,11 @@ kinds() ->
 -spec thresholds() -> thresholds().
 thresholds() ->
     #{crossing_bytes_per_s => 100000, relayed_bytes_per_s => 50000000,
-      lane_bytes_per_s => 10000000, lanes_ratio => 4, queued_bytes => 67108864, link_ups => 2,
+      lane_bytes_per_s => 10000000, lanes_ratio => 4, queued_bytes => 67108864, link_ups => 4,
       clock_skew_ms => 1000, wake_up_ms => 200}.
 
-%% @doc Of the nodes of a duty: {Sample, SkewMs}, how far its clock is ahead of the agent's; or
+%% @doc Of the nodes of a duty: {Sample, SkewMs}, with how often links came up in the last minute
+%% (`weft_ops_heard:states/3'), and how far its clock is ahead of the agent's; or
 %% `silent' for one that should report and does not. Groups: all that are known. Told: of whom an
 %% alarm says already that they are silent. They go on to be, also where others say more of them.
 -spec find(#{node() => {weft_ops_sample:sample(), SkewMs :: integer()} | silent},
@@ -131,8 +132,7 @@ sending(Node, #{node := Other, queued_bytes := Queued, suspended := Suspended},
 connection(Node, #{node := Other, ups := Ups, lanes := Lanes}, Sample,
            #{link_ups := UpsLimit} = Thresholds) ->
     [condition(link_flaps, warning, Node, Other,
-               io_lib:format("the link to ~ts came up ~b times in ~b ms",
-                             [Other, Ups, maps:get(period_ms, Sample)]))
+               io_lib:format("the link to ~ts came up ~b times in a minute", [Other, Ups]))
      || Ups >= UpsLimit]
         ++ [condition(lanes_unequal, note, Node, Other,
                       io_lib:format("lanes to ~ts carry ~ts bytes/s",

@@ -4,7 +4,8 @@
 %%
 %% A node is silent when it has not reported for three periods, and forgotten after an hour. Its
 %% period may be longer than that of the agent, but not so long that it is forgotten before it is
-%% silent. The clock of a node is compared with the agent's when a sample comes.
+%% silent. The clock of a node is compared with the agent's when a sample comes. How often its links
+%% came up is remembered for a minute.
 %%
 %% Which duties there are, who reports to whom, and what follows from a node that is silent is in
 %% `weft_ops_agent', which keeps this for each duty.
@@ -18,13 +19,16 @@
 -define(FORGET_MS, 3600000).
 %% A minute of samples.
 -define(SKEWS, 30).
+-define(UPS_MS, 60000).
 
 -record(heard, {sample :: weft_ops_sample:sample(),
                 at_ms :: integer(),
                 %% How far its clock is ahead, the newest first.
                 skews_ms :: [integer(), ...],
                 %% That of a node that stood still is longer in one sample.
-                period_ms :: pos_integer()}).
+                period_ms :: pos_integer(),
+                %% When links came up, and to which nodes, the newest first.
+                ups = [] :: [{AtMs :: integer(), #{node() => pos_integer()}}]}).
 -opaque heard() :: #heard{}.
 -type reports() :: #{node() => heard()}.
 %% Of the agent: the monotonic one, and the system time.
@@ -35,7 +39,8 @@
 hear(#{node := Node} = Sample, Self, {NowMs, SystemMs}, Reports) ->
     Reports#{Node => #heard{sample = Sample, at_ms = NowMs,
                             skews_ms = skews_ms(Sample, skew_ms(Sample, Self, SystemMs), Reports),
-                            period_ms = usual_ms(Sample, Reports)}}.
+                            period_ms = usual_ms(Sample, Reports),
+                            ups = ups(Sample, NowMs, Reports)}}.
 
 %% One that stood still says a long period once. One that was started again may have another one.
 usual_ms(#{node := Node, period_ms := Ms, uptime_ms := UptimeMs}, Reports) ->
@@ -44,6 +49,16 @@ usual_ms(#{node := Node, period_ms := Ms, uptime_ms := UptimeMs}, Reports) ->
           when LastUptimeMs =< UptimeMs -> min(LastMs, Ms);
         #{} -> Ms
     end.
+
+ups(#{node := Node, links := Links}, NowMs, Reports) ->
+    Before = case Reports of
+                 #{Node := #heard{ups = Ups}} -> recent(Ups, NowMs);
+                 #{} -> []
+             end,
+    Now = maps:from_list([{Peer, Count} || #{node := Peer, ups := Count} <- Links, Count > 0]),
+    [{NowMs, Now} || map_size(Now) > 0] ++ Before.
+
+recent(Ups, NowMs) -> lists:takewhile(fun({AtMs, _}) -> NowMs - AtMs < ?UPS_MS end, Ups).
 
 %% The largest one counts: on its way a sample can only be delayed, and then the clock seems to be
 %% behind. The round trip of the link is no skew either.
@@ -73,17 +88,28 @@ last(Node, Reports) ->
         #{} -> none
     end.
 
-%% @doc Each node with its last sample and how far its clock is ahead, or silent. `PeriodMs' is that
-%% of the agent.
+%% @doc Each node with its last sample and how far its clock is ahead, or silent. In that sample a
+%% link tells how often it came up in the last minute. `PeriodMs' is that of the agent.
 -spec states(reports(), NowMs :: integer(), PeriodMs :: pos_integer()) ->
           #{node() => {weft_ops_sample:sample(), SkewMs :: integer()} | silent}.
 states(Reports, NowMs, PeriodMs) ->
-    maps:map(fun(_, #heard{sample = Sample, at_ms = AtMs, skews_ms = SkewsMs} = One) ->
+    maps:map(fun(_, #heard{at_ms = AtMs, skews_ms = SkewsMs} = One) ->
                      case NowMs - AtMs >= ?SILENT_PERIODS * longer_ms(One, PeriodMs) of
                          true -> silent;
-                         false -> {Sample, lists:max(SkewsMs)}
+                         false -> {of_a_minute(One, NowMs), lists:max(SkewsMs)}
                      end
              end, Reports).
+
+of_a_minute(#heard{sample = Sample, ups = Ups}, NowMs) ->
+    case recent(Ups, NowMs) of
+        [] -> Sample;
+        Recent -> Sample#{links := [summed(Link, Recent) || Link <- map_get(links, Sample)]}
+    end.
+
+summed(#{node := Node, ups := _} = Link, Recent) ->
+    Link#{ups := lists:sum([maps:get(Node, Counts, 0) || {_, Counts} <- Recent])};
+summed(Link, _Recent) ->
+    Link.
 
 %% @doc Those that are silent.
 -spec silent(reports(), NowMs :: integer(), PeriodMs :: pos_integer()) -> [node()].
@@ -124,10 +150,14 @@ of_ages(Ages, NowMs) ->
                                   period_ms = Ms}}
                     || {#{node := Node, period_ms := Ms} = Sample, AgeMs} <- Ages]).
 
-%% @doc What earlier code kept of a node: it ends with one skew.
+%% @doc What earlier code kept of a node: it ends with one skew, or with the period.
 -spec upgrade(tuple()) -> heard().
 upgrade({heard, #{period_ms := Ms} = Sample, AtMs, SkewMs}) ->
-    #heard{sample = Sample, at_ms = AtMs, skews_ms = [SkewMs], period_ms = Ms}.
+    #heard{sample = Sample, at_ms = AtMs, skews_ms = [SkewMs], period_ms = Ms};
+upgrade({heard, Sample, AtMs, SkewsMs, PeriodMs}) ->
+    #heard{sample = Sample, at_ms = AtMs, skews_ms = SkewsMs, period_ms = PeriodMs};
+upgrade(#heard{} = One) ->
+    One.
 
 %% @doc After how many periods without a sample a node is silent.
 -spec silent_periods() -> pos_integer().
