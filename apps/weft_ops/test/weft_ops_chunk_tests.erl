@@ -64,6 +64,21 @@ rows_come_back_in_their_order_test() ->
             {5000, {sample, #{node => a, bytes => 1 bsl 50}}}],
     ?assertEqual({ok, Rows, ?BUDGET}, decoded(encoded(Rows))).
 
+%% Of a large cluster the first picture alone takes more than all that follows may. If each look
+%% wrote that again, an hour would be minutes.
+a_large_picture_does_not_fill_a_chunk_test() ->
+    Megabytes = fun(AtMs, Count, Chunk) ->
+                        lists:foldl(fun(_, Acc) ->
+                                        weft_ops_chunk:add(AtMs, rand:bytes(1048576), Acc)
+                                    end, Chunk, lists:seq(1, Count))
+                end,
+    Picture = Megabytes(1000, 20, weft_ops_chunk:new()),
+    Later = Megabytes(3000, 7, Picture),
+    ?assertEqual([false, false, true],
+                 [weft_ops_chunk:is_full(Chunk)
+                  || Chunk <- [Picture, Later, Megabytes(5000, 1, Later)]]),
+    ?assert(weft_ops_chunk:is_full(Megabytes(1000, 48, weft_ops_chunk:new()))).
+
 only_those_of_a_kind_are_read_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_kinds(), [{numtests, 150}, quiet]))}.
 

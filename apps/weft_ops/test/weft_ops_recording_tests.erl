@@ -23,6 +23,7 @@ in_files_test_() ->
              {"a damaged chunk is left out and told", fun a_damaged_chunk/1},
              {"names are made for no chunk of others", fun no_more_names_than_so_many/1},
              {"the oldest files are deleted", fun the_oldest_files_are_deleted/1},
+             {"a chunk that is too large takes no file away", fun a_chunk_that_is_too_large/1},
              {"other files may be called anything", fun other_files_may_be_called_anything/1},
              {"a full disk gets no files", fun a_full_disk_gets_no_files/1},
              {"no recording is an error in words", fun no_recording/1},
@@ -42,6 +43,12 @@ only_events_are_read(Dir) ->
     ?assertEqual({ok, [One, Two], []}, weft_ops_recording:events(Dir, {1000, 70500})).
 
 event(AtMs) -> #{at_ms => AtMs, kind => silent, node => a, about => none, text => <<>>}.
+
+a_chunk_that_is_too_large(Dir) ->
+    Files = write(Dir, [[{1000, {silent, a}}]]),
+    ?assertEqual({error, efbig, Files},
+                 weft_ops_recording_files:append(2000, rand:bytes(1048577), Files)),
+    ?assertEqual({[{1000, {silent, a}}], []}, all(Dir, {0, infinity})).
 
 the_picture_as_it_was(Dir) ->
     Sample = #{node => a, at_ms => 5},

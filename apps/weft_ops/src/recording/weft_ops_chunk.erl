@@ -10,14 +10,18 @@
 %% bits.
 -module(weft_ops_chunk).
 
--export([new/0, add/3, size_bytes/1, first_ms/1, encode/1]).
+-export([new/0, add/3, size_bytes/1, is_full/1, first_ms/1, encode/1]).
 -export([header_bytes/0, header/1, decode/4]).
 -export_type([chunk/0, header/0, entry/0]).
 
 -define(MARK, "WREC").
 -define(VERSION, 1).
 -define(HEADER_BYTES, 29).
-%% What is written is far below. What is larger was not written here.
+%% When a chunk is full, in bytes of rows that are not compressed: beyond those of its first
+%% millisecond, which in a large cluster is long; and of all.
+-define(LATER_BYTES, 8388608).
+-define(FULL_BYTES, 50331648).
+%% What is written is below. What is larger was not written here.
 -define(RAW_BYTES_MAX, 67108864).
 %% Longer numbers are no numbers of seven bit groups.
 -define(NUMBER_BITS_MAX, 77).
@@ -31,7 +35,9 @@
                 %% The number of each shape, and the integers of its last row.
                 shapes = #{} :: #{weft_ops_terms:shape() => {non_neg_integer(), [integer()]}},
                 rows = [] :: iodata(),
-                size_bytes = 0 :: non_neg_integer()}).
+                size_bytes = 0 :: non_neg_integer(),
+                %% Of the rows of the first millisecond.
+                first_bytes = 0 :: non_neg_integer()}).
 -opaque chunk() :: #chunk{}.
 
 -spec new() -> chunk().
@@ -41,7 +47,8 @@ new() -> #chunk{}.
 -spec add(AtMs :: integer(), term(), chunk()) -> chunk().
 add(AtMs, Term, #chunk{from_ms = none} = Chunk) ->
     add(AtMs, Term, Chunk#chunk{from_ms = AtMs, to_ms = AtMs});
-add(AtMs, Term, #chunk{to_ms = ToMs, shapes = Shapes, rows = Rows, size_bytes = Size} = Chunk) ->
+add(AtMs, Term, #chunk{from_ms = FromMs, to_ms = ToMs, shapes = Shapes, rows = Rows,
+                       size_bytes = Size, first_bytes = FirstBytes} = Chunk) ->
     {Shape, Integers} = weft_ops_terms:shape(Term),
     {Number, New, Before} = case Shapes of
                                 #{Shape := {Known, Last}} ->
@@ -52,8 +59,10 @@ add(AtMs, Term, #chunk{to_ms = ToMs, shapes = Shapes, rows = Rows, size_bytes = 
                             end,
     Row = iolist_to_binary([number(Number), New, number(max(0, AtMs - ToMs))
                             | differences(Integers, Before)]),
+    Bytes = Size + byte_size(Row),
     Chunk#chunk{to_ms = max(AtMs, ToMs), shapes = Shapes#{Shape => {Number, Integers}},
-                rows = [Rows, Row], size_bytes = Size + byte_size(Row)}.
+                rows = [Rows, Row], size_bytes = Bytes,
+                first_bytes = case AtMs =< FromMs of true -> Bytes; false -> FirstBytes end}.
 
 differences([Integer | Integers], [Before | Others]) ->
     [number(signed(Integer - Before)) | differences(Integers, Others)];
@@ -69,6 +78,12 @@ number(Integer) -> [128 bor (Integer band 127) | number(Integer bsr 7)].
 %% @doc Bytes of its rows, before they are compressed.
 -spec size_bytes(chunk()) -> non_neg_integer().
 size_bytes(#chunk{size_bytes = Size}) -> Size.
+
+%% @doc Is there so much in it that the next entry belongs into another one? That one begins with a
+%% whole picture of the cluster, so a chunk has more than that.
+-spec is_full(chunk()) -> boolean().
+is_full(#chunk{size_bytes = Size, first_bytes = FirstBytes}) ->
+    Size - FirstBytes >= ?LATER_BYTES orelse Size >= ?FULL_BYTES.
 
 %% @doc When it begins.
 -spec first_ms(chunk()) -> integer() | none.

@@ -15,8 +15,6 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, code_change/3]).
 
 -define(CHUNK_MS, 60000).
-%% Of rows that are not compressed.
--define(CHUNK_BYTES_MAX, 8388608).
 %% How long the agents are waited for. Events of so much time before the last look are asked for
 %% again, as an agent may not have answered: `weft_ops_reel' knows which of them are written.
 -define(TIMEOUT_MS, 5000).
@@ -113,7 +111,7 @@ full(#recorder{chunk = Chunk} = Recorder) ->
             AgeMs = erlang:system_time(millisecond) - FromMs,
             %% The clock may have been set back.
             IsFull = AgeMs >= ?CHUNK_MS orelse AgeMs < 0
-                orelse weft_ops_chunk:size_bytes(Chunk) >= ?CHUNK_BYTES_MAX,
+                orelse weft_ops_chunk:is_full(Chunk),
             case IsFull of
                 true -> written(Recorder);
                 false -> Recorder
@@ -144,8 +142,8 @@ failed(_Reason, #recorder{is_failing = true} = Recorder) ->
     Recorder;
 failed(Reason, #recorder{files = #{dir := Dir}} = Recorder) ->
     ?LOG_WARNING("recording: nothing can be written to ~ts (~ts), so it is lost until that is "
-                 "mended. Check the disk and the rights, or set another dir in the key recording "
-                 "of weft_ops.", [Dir, file:format_error(Reason)]),
+                 "mended. Check the disk and the rights, or set another dir or larger bytes_max in "
+                 "the key recording of weft_ops.", [Dir, file:format_error(Reason)]),
     Recorder#recorder{is_failing = true}.
 
 now_ms() -> erlang:monotonic_time(millisecond).

@@ -39,9 +39,12 @@ is_recording(_NoText) ->
 new(#{dir := Dir, bytes_max := BytesMax}) ->
     #{dir => Dir, bytes_max => BytesMax, current => none}.
 
-%% @doc Writes a chunk that begins at that time. Makes the directory if it is not there.
+%% @doc Writes a chunk that begins at that time. Makes the directory if it is not there. One that is
+%% larger than all files may be is not written (`efbig').
 -spec append(FromMs :: integer(), binary(), writing()) ->
           {ok, writing()} | {error, file:posix() | badarg | terminated, writing()}.
+append(_FromMs, Chunk, #{bytes_max := BytesMax} = Writing) when byte_size(Chunk) > BytesMax ->
+    {error, efbig, Writing};
 append(FromMs, Chunk, #{dir := Dir} = Writing0) ->
     case filelib:ensure_dir(filename:join(Dir, "file")) of
         ok ->

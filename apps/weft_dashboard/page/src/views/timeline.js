@@ -85,7 +85,9 @@ export function timelineView(app) {
     isAsking = true;
     clearTimeout(again);
     try {
-      const since = events.length > 0 ? events.at(-1).at_ms - LATE_MS : nowMs - SPAN_MS;
+      // A node whose clock is ahead tells of events that have not come yet.
+      const lastMs = Math.min(events.at(-1)?.at_ms ?? nowMs - SPAN_MS, nowMs);
+      const since = lastMs - LATE_MS;
       const answer = await get("/api/events", { since: String(since) });
       events = merged(events, answer.events, nowMs);
       say(told, answer.more > 0 ? "There were so many that some are not shown." : "");
