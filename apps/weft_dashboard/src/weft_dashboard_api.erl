@@ -77,7 +77,7 @@ about(#{token := Token, chaos := Chaos, recording := Recording, source := Source
 
 with_ms(Key, Request, Fun) ->
     #{Key := Text} = cowboy_req:match_qs([{Key, [], <<"0">>}], Request),
-    case re:run(Text, "^[0-9]{1,15}$", [{capture, none}]) of
+    case re:run(Text, "^[0-9]{1,15}$", [{capture, none}, dollar_endonly]) of
         match -> Fun(binary_to_integer(Text));
         nomatch -> {400, error_text([<<"say milliseconds since 1970 in: ">>,
                                      atom_to_binary(Key)])}

@@ -102,7 +102,7 @@ not_origins(Value) ->
 is_text(Value) -> Value =/= [] andalso io_lib:printable_unicode_list(Value).
 
 is_origin(Text) ->
-    re:run(Text, "^https?://[a-z0-9.-]+(:[0-9]+)?$", [{capture, none}]) =:= match.
+    re:run(Text, "^https?://[a-z0-9.-]+(:[0-9]+)?$", [{capture, none}, dollar_endonly]) =:= match.
 
 listed(Map) -> lists:join(", ", [atom_to_list(Key) || Key <- lists:sort(maps:keys(Map))]).
 

@@ -17,6 +17,8 @@ start(#{ip := Ip, port := Port, browsers_max := BrowsersMax} = Config) ->
     Protocol = #{env => #{dispatch => cowboy_router:compile([{'_', routes(Config)}]),
                           access => weft_dashboard_guard:access(Config)},
                  middlewares => [weft_dashboard_guard, cowboy_router, cowboy_handler],
+                 %% By HTTP/2 one connection could have any number of requests that wait.
+                 max_concurrent_streams => 1,
                  request_timeout => ?REQUEST_MS},
     weft_http_listener:start(?MODULE, Place, Transport, Protocol).
 

@@ -165,7 +165,7 @@ recorded(Config) ->
 wrong_times_are_refused(Config) ->
     [?assertMatch({400, #{<<"error">> := <<"say milliseconds", _/binary>>}},
                   get(Config, ["/api/", Question, Wrong]))
-     || Question <- ["events?since=", "recording?at="], Wrong <- ["", "x", "-1", "1.5", "%00",
+     || Question <- ["events?since=", "recording?at="], Wrong <- ["", "x", "-1", "1.5", "%00", "1%0A",
                                                                   "9999999999999999"]].
 
 events(Config) ->

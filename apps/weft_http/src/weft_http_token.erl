@@ -35,7 +35,8 @@ characters(Token, Where) ->
     end.
 
 long_enough(Text, Where) ->
-    case {string:length(Text) >= ?CHARACTERS_MIN, re:run(Text, "^[!-~]+$", [{capture, none}])} of
+    case {string:length(Text) >= ?CHARACTERS_MIN,
+          re:run(Text, "^[!-~]+$", [{capture, none}, dollar_endonly])} of
         {true, match} -> {ok, {sha256, crypto:hash(sha256, Text)}};
         {true, nomatch} -> {error, text("the token ~tshas other signs than letters, digits and "
                                         "punctuation of ASCII", [Where])};

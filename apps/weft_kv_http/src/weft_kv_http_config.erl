@@ -70,6 +70,6 @@ no_hosts(Hosts) ->
 
 is_host(Host) ->
     io_lib:printable_latin1_list(Host)
-        andalso re:run(Host, "^[A-Za-z0-9.-]+$", [{capture, none}]) =:= match.
+        andalso re:run(Host, "^[A-Za-z0-9.-]+$", [{capture, none}, dollar_endonly]) =:= match.
 
 text(Format, Arguments) -> lists:flatten(io_lib:format(Format, Arguments)).

@@ -4,7 +4,7 @@
 %% `http': `#{port => 9469, ip => {127, 0, 0, 1}, hosts => []}', where the metrics are served;
 %% port 0 takes a free one. `hosts': other names of this machine that scrapers use, see
 %% `weft_ops_host'.
-%% Without this key there is no listener. `dist_peers_max' (64): with more connected
+%% Without this key there is no listener. `dist_peers_max' (28): with more connected
 %% nodes /metrics has no families that have a series for each of them. `timeout_ms' (4000): what
 %% has not answered by then is left out of a scrape.
 %%
@@ -30,7 +30,7 @@
 -define(WEBHOOK, #{url => none, secret_file => none, cacert_file => none, timeout_ms => 5000,
                    queue_max => 1000, tries_max => 10, retry_ms => 1000, retry_max_ms => 60000}).
 -define(GRACE_MS, #{default => 10000, silent => 0, unreachable => 30000}).
--define(DEFAULTS, #{http => none, dist_peers_max => 64, timeout_ms => 4000, sample_ms => 2000,
+-define(DEFAULTS, #{http => none, dist_peers_max => 28, timeout_ms => 4000, sample_ms => 2000,
                     thresholds => weft_ops_anomalies:thresholds(), grace_ms => ?GRACE_MS,
                     clear_ms => 30000, alarms_max => 1000, recording => none, webhook => none}).
 

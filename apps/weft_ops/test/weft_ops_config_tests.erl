@@ -5,7 +5,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 nothing_is_no_listener_test() ->
-    ?assertMatch({ok, #{http := none, dist_peers_max := 64, timeout_ms := 4000,
+    ?assertMatch({ok, #{http := none, dist_peers_max := 28, timeout_ms := 4000,
                         sample_ms := 2000, clear_ms := 30000, alarms_max := 1000}},
                  weft_ops_config:parse([])).
 

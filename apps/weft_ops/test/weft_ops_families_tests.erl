@@ -8,7 +8,7 @@
 %% As the guide says: of weft itself, and of each connected node.
 -define(SERIES_MAX, 1300).
 -define(SERIES_OF_PEER, 25).
--define(PEERS_MAX, 64).
+-define(PEERS_MAX, 28).
 -define(MS_MAX, 100).
 -define(TRIED_MS, 30000).
 
@@ -266,7 +266,7 @@ connected_nodes_are_as_many_series_as_the_guide_says_test() ->
     {ok, Text} = file:read_file("docs/guide/metrics.md"),
     [?assertNotEqual(nomatch, binary:match(Text, Words))
      || Words <- [<<"at most 1,300 series">>, <<"25 for each connected node">>,
-                  <<"1,600 for 64 nodes with weft">>]].
+                  <<"700 for 28 nodes with weft">>]].
 
 what_is_left_out_of_many_is_told_test() ->
     Values = reported(weft_ops_families:all(), weft_ops_test_status:large(60)),

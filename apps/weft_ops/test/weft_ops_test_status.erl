@@ -10,7 +10,7 @@ snapshot(Status) ->
     #{status => Status, peers => [peer(b@h)],
       build => #{cluster => <<"shop">>, version => "1.2", otp_release => "25"},
       webhook => #{sent => 20, failed => 21, dropped => 22, queued => 23}, seconds => 0.25,
-      dist_peers_max => 64, stores => stores(),
+      dist_peers_max => 28, stores => stores(),
       errors => #{status => 1, peers => 2, families => 3}}.
 
 stores() ->

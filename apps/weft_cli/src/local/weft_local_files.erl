@@ -103,7 +103,7 @@ prepare(#{dir := Dir} = Cluster, Member, Command) ->
     log(Cluster, Member).
 
 quote(Word) ->
-    case re:run(Word, "^[A-Za-z0-9_@%+=:,./-]+$", [{capture, none}]) of
+    case re:run(Word, "^[A-Za-z0-9_@%+=:,./-]+$", [{capture, none}, dollar_endonly]) of
         match -> Word;
         nomatch -> weft_deploy_shell:quote(Word)
     end.

@@ -347,7 +347,8 @@ names(Text) -> string:lexemes(Text, ", ").
 
 %% n02..n04 is n02, n03, n04. What is no range is no name either, so it is an error later.
 range(Text) ->
-    case re:run(Text, "^(.*?)([0-9]+)\\.\\.\\1([0-9]+)$", [unicode, {capture, [1, 2, 3], list}]) of
+    case re:run(Text, "^(.*?)([0-9]+)\\.\\.\\1([0-9]+)$",
+                [unicode, {capture, [1, 2, 3], list}, dollar_endonly]) of
         {match, [Prefix, First, Last]} ->
             case {list_to_integer(First), list_to_integer(Last)} of
                 {From, To} when From =< To ->

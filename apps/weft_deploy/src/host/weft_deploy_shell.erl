@@ -239,8 +239,8 @@ epmd(Erl) ->
 end_epmd(Dir, Erl, Port) ->
     [[epmd(Erl), "\"$epmd\" -port ", integer_to_list(Port), " -kill > /dev/null 2>&1\n"]
      || Port =/= ?EPMD_PORT]
-        ++ ["cd ", quote(Dir), " && rm -rf .erlang.cookie .erlang.cookie.new control upload\n"
-            "exit 0\n"].
+        ++ ["cd ", quote(Dir), " && rm -rf .erlang.cookie .erlang.cookie.new control upload "
+            ".script-[0-9]*-[0-9]*\nexit 0\n"].
 
 %% @doc Removes what belongs to the deployment, and the directory if it is empty then: the file may
 %% name one that has something else in it.

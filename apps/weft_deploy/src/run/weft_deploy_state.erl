@@ -128,7 +128,7 @@ busy(File, OsPid) ->
                                         [OsPid, File]))}.
 
 runs(OsPid) ->
-    re:run(OsPid, "^[0-9]+$", [{capture, none}]) =:= match
+    re:run(OsPid, "^[0-9]+$", [{capture, none}, dollar_endonly]) =:= match
         andalso (filelib:is_dir("/proc/" ++ binary_to_list(OsPid))
                  orelse string:trim(os:cmd("kill -0 " ++ binary_to_list(OsPid)
                                            ++ " 2>/dev/null && echo yes")) =:= "yes").

@@ -31,7 +31,8 @@ list(Dir) ->
 
 %% A name that is no text comes as a binary.
 is_recording(Name) when is_list(Name) ->
-    re:run(Name, "^weft-[0-9]{13}-[0-9]+\\.rec$", [unicode, {capture, none}]) =:= match;
+    re:run(Name, "^weft-[0-9]{13}-[0-9]+\\.rec$", [unicode, {capture, none}, dollar_endonly])
+        =:= match;
 is_recording(_NoText) ->
     false.
 

@@ -66,7 +66,7 @@ leave(Client) ->
 %% @doc What may be a name: `{ok, Name}', or what it must be.
 -spec name(unicode:chardata()) -> {ok, binary()} | {error, string()}.
 name(Text) ->
-    case re:run(Text, "^[\\w.-]{1,64}$", [unicode, ucp]) of
+    case re:run(Text, "^[\\w.-]{1,64}$", [unicode, ucp, dollar_endonly]) of
         {match, _} -> {ok, unicode:characters_to_binary(Text)};
         nomatch -> {error, "a name has 1 to 64 letters, digits, dots, dashes and underscores"}
     end.
