@@ -165,8 +165,8 @@ recorded(Config) ->
 wrong_times_are_refused(Config) ->
     [?assertMatch({400, #{<<"error">> := <<"say milliseconds", _/binary>>}},
                   get(Config, ["/api/", Question, Wrong]))
-     || Question <- ["events?since=", "recording?at="], Wrong <- ["", "x", "-1", "1.5", "%00", "1%0A",
-                                                                  "9999999999999999"]].
+     || Question <- ["events?since=", "recording?at="],
+        Wrong <- ["", "x", "-1", "1.5", "%00", "1%0A", "9999999999999999"]].
 
 events(Config) ->
     {200, #{<<"events">> := Events, <<"more">> := 0}} = get(Config, "/api/events?since=0"),

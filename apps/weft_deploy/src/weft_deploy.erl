@@ -134,8 +134,8 @@ upgraded(#{bad := New, done := Done, undone := Undone} = Made, Refused, Lost, Se
             {failed, Text}
     end.
 
-%% Of what was unproven before, what was not looked at stays so. Of the others it is known what they are, or what they are made
-%% of now is bad.
+%% Of what was unproven before, what was not looked at stays so. Of the others it is known what they
+%% are, or what they are made of now is bad.
 unproven(State, #{done := Done, undone := Undone, left := Left} = Made, Lost) ->
     [Name || Name <- maps:get(unproven, State, [])
                          -- (Done ++ Undone ++ maps:get(unproven, Made, [])),

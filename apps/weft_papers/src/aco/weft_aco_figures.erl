@@ -28,8 +28,8 @@ measured() ->
        claim => "The time grows slowly with the number of colonies, each on its own host.",
        cells => ?QUALITY, findings => fun grows/1,
        not_shown => "Weak scaling needs a core for each colony. Where they share two, time grows "
-       "with the work; the time for each colony is what can be compared (with quotas the time "
-       "can: aco_8_quota)."},
+       "with the work; the time for each colony is what can be compared (with quotas: "
+       "aco_8_quota)."},
      #{id => "aco_9", where => "SD Erlang 2017, Fig. 9: versions of ACO",
        claim => "SR is the fastest, ML slightly faster than TL, GR much slower than all.",
        cells => ?VERSIONS, findings => fun(Results) -> order(<<"duration_s">>, Results) end,

@@ -55,7 +55,7 @@ growth_figures() ->
        findings => fun(Results) -> growth(?OPERATIONS, Results) ++ waits(?OPERATIONS, Results) end,
        charts => fun(Results) -> growth_charts(?OPERATIONS, Results) end,
        not_shown => "Growth: all nodes share two cores, so that more of them can not do more "
-       "(with quotas they can: riak_throughput_quota). The processor time of the store for each "
+       "(with quotas: riak_throughput_quota). The processor time of the store for each "
        "operation is what more nodes cost; it has what nodes do when they have nothing to do. "
        "While one distribution is measured nodes of the other one are there, idle. How many "
        "messages wait is looked at again and again, for processes with a name, which partitions "
