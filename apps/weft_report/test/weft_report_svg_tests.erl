@@ -68,6 +68,16 @@ a_logarithmic_axis_says_so_test() ->
            end,
     ?assertEqual([true, false], [Says(log), Says(linear)]).
 
+%% In light, and in dark.
+no_two_things_have_the_same_colour_test_() ->
+    [fun() ->
+             {match, Found} = re:run(Sheet, "--([a-z0-9]+): (#[0-9a-f]+)",
+                                     [global, {capture, all_but_first, list}]),
+             Colours = [Colour || [_Name, Colour] <- Found],
+             ?assert(length(Colours) > 20),
+             ?assertEqual([], Colours -- lists:usort(Colours))
+     end || Sheet <- binary:split(weft_report_html:chart_style(), <<"@media">>)].
+
 a_reference_is_drawn_test() ->
     ?assertEqual(nomatch, string:find(chart([point(1, 2)], #{}), "class=\"reference\"")),
     ?assertNotEqual(nomatch, string:find(chart([point(1, 2)], #{reference => 1, y => linear}),
