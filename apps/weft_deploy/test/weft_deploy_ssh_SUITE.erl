@@ -430,7 +430,7 @@ a_host_that_dies_blames_no_version(Config) ->
     deployment(flags() ++ ["+A", "2"], Config),
     Last = length(?config(hosts, Config)),
     Host = list_to_binary(lists:last(?config(hosts, Config))),
-    {ok, #{nodes := Nodes}, _} = run(status, Config),
+    {wanting, #{nodes := Nodes}, _} = run(status, Config),
     [Node | _] = [binary_to_list(Name) || #{node := Name, host := At} <- Nodes, At =:= Host],
     [Id, Pid] = [filename:join([?config(priv_dir, Config), "host" ++ integer_to_list(Last),
                                 "nodes", Node, File]) || File <- ["id", "pid"]],
