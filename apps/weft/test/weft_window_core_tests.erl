@@ -104,17 +104,39 @@ pauses_of_one_lane_among_many_widen_the_window_test() ->
 %% A machine that is busy for ten milliseconds has lost no packet, on a path of a tenth of one.
 pauses_of_a_busy_machine_do_not_test() ->
     Acks = [{10000000, AtUs} || AtUs <- lists:seq(0, 1000000, 10000)],
-    ?assert(widest(100, Acks) < 2 * ?MIB),
-    %% But TCP's timeout has.
-    ?assert(widest(100, Acks ++ [{10000000, 1200000}, {10000000, 1210000}]) > 32 * ?MIB).
+    ?assert(widest(unknown, Acks) < 2 * ?MIB).
 
-widest(RoundTripUs, Acks) ->
-    Window = lists:foldl(fun({Bytes, AtUs}, W) ->
-                                 weft_window_core:acked({Bytes, 10 * ?MIB}, RoundTripUs, AtUs,
-                                                        weft_window_core:limited(W))
-                         end, weft_window_core:lanes(8, weft_window_core:new(262144, 64 * ?MIB)),
-                         Acks),
-    weft_window_core:bytes(Window).
+%% Of a longer pause the kernel knows whether TCP had to send something again.
+pauses_of_a_busy_receiver_do_not_test_() ->
+    Acks = [{10000000, AtUs} || AtUs <- lists:seq(0, 1000000, 10000)]
+        ++ [{10000000, 1200000}, {10000000, 1210000}],
+    [?_assert(widest(Losses, Acks) > 32 * ?MIB) || Losses <- [1, 17, unknown]]
+        ++ [?_assert(widest(0, Acks) < 2 * ?MIB),
+            %% Behind a gateway it does not.
+            ?_assert(widest(0, weft_window_core:relayed(true, several()), Acks) > 32 * ?MIB),
+            %% What was lost before the pause was no reason for it.
+            ?_test(begin
+                       Again = Acks
+                           ++ [{10000000, AtUs} || AtUs <- lists:seq(1220000, 6000000, 10000)]
+                           ++ [{10000000, 6200000}, {10000000, 6210000}],
+                       ?assert(widest(3, Again) < 2 * ?MIB)
+                   end)].
+
+widest(Losses, Acks) -> widest(Losses, several(), Acks).
+
+several() -> weft_window_core:lanes(8, weft_window_core:new(262144, 64 * ?MIB)).
+
+%% The kernel always says that so many were lost until now.
+widest(Losses, New, Acks) ->
+    Ack = fun({Bytes, AtUs}, W0) ->
+                  W = weft_window_core:acked({Bytes, 10 * ?MIB}, 100, AtUs,
+                                             weft_window_core:limited(W0)),
+                  case weft_window_core:is_in_doubt(W) of
+                      true -> weft_window_core:losses(Losses, W);
+                      false -> W
+                  end
+          end,
+    weft_window_core:bytes(lists:foldl(Ack, New, Acks)).
 
 a_fixed_window_stays_test() ->
     Window = weft_window_core:acked({1000000, 0}, 1000, 5000, weft_window_core:new(3000, 3000)),

@@ -249,6 +249,9 @@ effect(woken, _NowMs, Stream) ->
     {Stream#stream{rest = none}, []};
 effect({for_ticker, Event}, _NowMs, Stream) ->
     {count(Event, Stream), []};
+%% No kernel is there to ask.
+effect({losses, _Lanes}, NowMs, Stream) ->
+    event({losses, unknown}, NowMs, Stream);
 effect({count, _Name}, _NowMs, Stream) ->
     {Stream, []};
 effect({keep_alive, IsOn}, _NowMs, Stream) ->

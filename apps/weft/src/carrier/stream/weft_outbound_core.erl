@@ -14,8 +14,8 @@
 %% which payloads have to be delivered before them (`weft_bypass_queue').
 -module(weft_outbound_core).
 
--export([new/2, lanes/2, relayed/2, room/1, room/2, push/5, acked/3, resume/2, is_acked/1,
-         unacked_bytes/1, window_bytes/1, window/1, code_change/1, items/1]).
+-export([new/2, lanes/2, relayed/2, room/1, room/2, push/5, acked/3, losses/2, resume/2,
+         is_acked/1, unacked_bytes/1, window_bytes/1, window/1, code_change/1, items/1]).
 -export_type([state/0, item/0]).
 
 %% On the way of each message: not calls.
@@ -135,7 +135,8 @@ asked(NowUs, #outbound{last = Last, asked = Asked} = State) ->
 %% @doc The peer has received everything up to Sequence. Adapts the window to that. Old and repeated
 %% news changes nothing. `ask' if the window has become smaller than what is under way and no
 %% acknowledgement of that was asked for: then the caller has to ask, because nothing else will.
--spec acked(weft_wire:sequence(), NowUs :: integer(), state()) -> {ok | ask, state()}.
+%% `doubt' if the kernel is to be asked how much was lost.
+-spec acked(weft_wire:sequence(), NowUs :: integer(), state()) -> {ok | ask | doubt, state()}.
 acked(Sequence, NowUs, #outbound{unacked_bytes = Before, acked = Acked0} = State0) ->
     case received(Sequence, State0) of
         #outbound{acked = Acked0} = Same ->
@@ -167,11 +168,17 @@ answered(Acked, Asked, AtUs) ->
 
 %% No time is kept: an acknowledgement that is already under way may cover everything, if lanes
 %% overtake each other or something was repeated, and would look like a very short round trip.
-ask_if_full(#outbound{unasked_bytes = Unasked} = State) ->
-    case Unasked > 0 andalso not room(State) of
-        true -> {ask, State#outbound{unasked_bytes = 0}};
-        false -> {ok, State}
+ask_if_full(#outbound{unasked_bytes = Unasked, window = Window} = State) ->
+    case {Unasked > 0 andalso not room(State), weft_window_core:is_in_doubt(Window)} of
+        {true, _} -> {ask, State#outbound{unasked_bytes = 0}};
+        {false, true} -> {doubt, State};
+        {false, false} -> {ok, State}
     end.
+
+%% @doc So much was lost on the lanes (`weft_window_core:losses/2').
+-spec losses(integer() | unknown, state()) -> state().
+losses(Count, #outbound{window = Window} = State) ->
+    State#outbound{window = weft_window_core:losses(Count, Window)}.
 
 drop(Acked, [{Sequence, _, _, Bytes} | Kept], Later, Unacked) when Sequence =< Acked ->
     drop(Acked, Kept, Later, Unacked - cost(Bytes));

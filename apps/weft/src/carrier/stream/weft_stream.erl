@@ -204,6 +204,9 @@ effect({tick, Lanes, Label}, Stream) ->
 effect({incarnation, Lane, Label}, Stream) ->
     _ = weft_lane:send(Lane, weft_wire:incarnation(Label, weft_identity:incarnation()), 13),
     Stream;
+effect({losses, Lanes}, Stream0) ->
+    {ok, Stream} = event({losses, weft_lane:losses(Lanes)}, Stream0),
+    Stream;
 effect({count, Name}, Stream) ->
     weft_counters:add(Name),
     Stream;

@@ -41,7 +41,9 @@
       | {accepted, link(), [lane()], label(), weft_wire:sequence()}
       | {reattached, link(), [lane()], label(), weft_wire:sequence()}
       | {lanes, link(), label(), [lane()]}
-      | {incarnation, non_neg_integer()}.
+      | {incarnation, non_neg_integer()}
+        %% The answer to the effect of that name.
+      | {losses, integer() | unknown}.
 
 -type effect() ::
         %% To the effect again the answer is {closed, _, any, ..}.
@@ -50,6 +52,8 @@
       | {accept, lane(), label()} | {tick, [lane()], label()} | {incarnation, lane(), label()}
         %% For what the kernel's ticker asks (`weft_session_counts'), and for counters of the node.
       | {for_ticker, path_in | tick_out} | {count, resumes | repairs}
+        %% To be asked of the kernel.
+      | {losses, [lane()]}
         %% It is not at rest any more (`rest/2').
       | woken
       | {keep_alive, false}.
@@ -136,6 +140,8 @@ happened({incarnation, Now}, NowUs, #stream{established = true, incarnation = Kn
     happened({restarted, Now}, NowUs, Stream);
 happened({incarnation, Incarnation}, _NowUs, Stream) ->
     {ok, Stream#stream{incarnation = Incarnation}, []};
+happened({losses, Count}, _NowUs, #stream{out = Out} = Stream) ->
+    {ok, Stream#stream{out = weft_outbound_core:losses(Count, Out)}, []};
 happened({link, open, {error, Reason}} = NoLink, _NowUs, Stream) ->
     search(NoLink, Stream#stream{last_break = Reason});
 happened(Event, NowUs, Stream) ->
@@ -271,18 +277,13 @@ spare(Stream) ->
 %% @doc Where ticks are to be written without asking the stream, if nothing waits: until the next
 %% event, or until more is written than the packets until now and those ticks.
 -spec rest(Written :: non_neg_integer(), state()) -> rest() | none.
-rest(Written, Stream) ->
-    case is_at_rest(Stream) of
-        true ->
-            #stream{path = #path{label = Label} = Path} = Stream,
-            {first(Path), Label, Written};
-        false ->
-            none
-    end.
-
-is_at_rest(#stream{path = #path{lanes = Lanes}, resend = [], rest = none, out = Out}) ->
-    weft_outbound_core:is_acked(Out) andalso weft_lane_turns:is_spared(Lanes);
-is_at_rest(_Stream) -> false.
+rest(Written, #stream{path = #path{label = Label, lanes = Lanes} = Path, resend = [],
+                      rest = none, out = Out}) ->
+    case weft_outbound_core:is_acked(Out) andalso weft_lane_turns:is_spared(Lanes) of
+        true -> {first(Path), Label, Written};
+        false -> none
+    end;
+rest(_Written, _Stream) -> none.
 
 %% --- sending ----------------------------------------------------------------------------------
 
@@ -378,6 +379,8 @@ acked(Sequence, NowUs, #stream{out = Out0, path = Path} = Stream) ->
     case {weft_outbound_core:acked(Sequence, NowUs, Out0), Path} of
         {{ask, Out}, #path{label = Label, lanes = Lanes}} ->
             {Stream#stream{out = Out}, [{tick, weft_lane_turns:all(Lanes), Label}]};
+        {{doubt, Out}, #path{lanes = Lanes}} ->
+            {Stream#stream{out = Out}, [{losses, weft_lane_turns:all(Lanes)}]};
         {{_, Out}, _} ->
             {Stream#stream{out = Out}, []}
     end.

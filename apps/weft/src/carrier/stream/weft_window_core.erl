@@ -16,11 +16,13 @@
 %% again when it has not been measured for a while, the window is made small for one round trip (a
 %% probe). With several lanes a lost packet stops one lane, and the delivery in order with it, while
 %% the other lanes could go on: the longest pause between acknowledgements is then added to the
-%% round trip. Times are in microseconds.
+%% round trip. A receiver that is busy with a large message looks the same, and then more under way
+%% would only wait. So where round trips are short the kernel is asked whether anything was lost.
+%% Times are in microseconds.
 -module(weft_window_core).
 
--export([new/2, bytes/1, limited/1, acked/4, lanes/2, relayed/2, restart/1, info/1,
-         code_change/1]).
+-export([new/2, bytes/1, limited/1, acked/4, is_in_doubt/1, losses/2, lanes/2, relayed/2,
+         restart/1, info/1, code_change/1]).
 -export_type([state/0]).
 
 -define(START_BYTES, 1048576).
@@ -55,7 +57,11 @@
                  since_us :: integer() | undefined,
                  acked_bytes = 0 :: non_neg_integer(),
                  last_us :: integer() | undefined,
-                 pause_us = 0.0 :: float()}).
+                 pause_us = 0.0 :: float(),
+                 %% A pause of which it is not known whether something was lost, and how much was
+                 %% when the kernel was asked last.
+                 doubt_us :: pos_integer() | undefined,
+                 losses = 0 :: integer()}).
 -opaque state() :: #window{}.
 
 %% @doc A window between the two bounds; if they are the same it stays.
@@ -113,19 +119,41 @@ probe_ends(NowUs, Window) ->
     Window#window{probe_since_us = undefined, round_trip_at_us = NowUs, since_us = undefined}.
 
 %% Only while the window was the limit: otherwise there was nothing to acknowledge.
-pause(NowUs, #window{lanes = Lanes, limited = true, last_us = LastUs, pause_us = Longest,
+pause(NowUs, #window{lanes = Lanes, limited = true, last_us = LastUs,
                      round_trip_us = RoundTripUs} = Window)
   when Lanes > 1, is_integer(LastUs), is_integer(RoundTripUs) ->
-    Us = NowUs - LastUs,
-    case is_repair(Us, RoundTripUs) of
-        true -> Window#window{pause_us = float(max(Longest, min(Us, ?PAUSE_MAX_US)))};
-        false -> Window
+    case NowUs - LastUs of
+        Us when RoundTripUs > ?PAUSE_MIN_US, Us * 4 > RoundTripUs * 3 -> repaired(Us, Window);
+        Us when RoundTripUs =< ?PAUSE_MIN_US, Us > ?TIMEOUT_US -> doubted(Us, Window);
+        _ -> Window
     end;
 pause(_NowUs, Window) ->
     Window.
 
-is_repair(Us, RoundTripUs) when RoundTripUs > ?PAUSE_MIN_US -> Us * 4 > RoundTripUs * 3;
-is_repair(Us, _RoundTripUs) -> Us > ?TIMEOUT_US.
+repaired(Us, #window{pause_us = Longest} = Window) ->
+    Window#window{pause_us = float(max(Longest, min(Us, ?PAUSE_MAX_US))), doubt_us = undefined}.
+
+%% What is lost behind a gateway, the kernel of this host does not know.
+doubted(Us, #window{links = 2} = Window) -> repaired(Us, Window);
+doubted(Us, Window) -> Window#window{doubt_us = Us}.
+
+%% @doc Is the kernel to be asked how much was lost (`losses/2')?
+-spec is_in_doubt(state()) -> boolean().
+is_in_doubt(#window{doubt_us = Us}) -> Us =/= undefined.
+
+%% @doc So many segments were lost on the lanes of now. If it was less when the kernel was asked
+%% before, or if it does not say, the pause in doubt was one in which a loss was repaired.
+-spec losses(integer() | unknown, state()) -> state().
+losses(_Count, #window{doubt_us = undefined} = Window) ->
+    Window;
+losses(unknown, #window{doubt_us = Us} = Window) ->
+    repaired(Us, Window);
+losses(Count, #window{doubt_us = Us, losses = Before} = Window) ->
+    Counted = Window#window{losses = Count},
+    case Count > Before of
+        true -> repaired(Us, Counted);
+        false -> Counted#window{doubt_us = undefined}
+    end.
 
 interval(_StillOut, _NowUs, #window{round_trip_us = undefined} = Window) ->
     Window;
@@ -183,7 +211,12 @@ info(#window{bytes = Bytes, rate = Rate, round_trip_us = RoundTripUs}) ->
     #{window_bytes => Bytes, bytes_per_second => round(Rate * 1000000),
       round_trip_us => RoundTripUs}.
 
-%% @doc The state as this version keeps it. Before, it did not say over how many links a path goes.
+%% @doc The state as this version keeps it. Before, it had no doubts, and did not say over how many
+%% links a path goes.
 -spec code_change(state() | Before :: tuple()) -> state().
-code_change(#window{} = Window) -> Window;
-code_change(Before) -> erlang:insert_element(#window.links, Before, 1).
+code_change(#window{} = Window) ->
+    Window;
+code_change(Before) when tuple_size(Before) =:= #window.doubt_us - 1 ->
+    erlang:append_element(erlang:append_element(Before, undefined), 0);
+code_change(Before) ->
+    code_change(erlang:insert_element(#window.links, Before, 1)).

@@ -16,7 +16,8 @@
 %% that is sent on it that process gets {weft_lane, used, Socket}, but not with `answer/3'.
 -module(weft_lane).
 
--export([new/3, send/3, send/4, queued_bytes/1, socket/1, writer/1, key/1, class/1, index/1]).
+-export([new/3, send/3, send/4, queued_bytes/1, socket/1, writer/1, key/1, class/1, index/1,
+         losses/1]).
 -export([rest/1, answer/3, answers/1, settle/2, close/1, abort/1]).
 -export_type([lane/0, key/0]).
 
@@ -155,6 +156,15 @@ class(#lane{key = {Class, _}}) -> Class.
 
 -spec index(lane()) -> non_neg_integer().
 index(#lane{key = {_, Index}}) -> Index.
+
+%% @doc How many segments were lost on all of them, if the kernel says so.
+-spec losses([lane()]) -> integer() | unknown.
+losses(Lanes) ->
+    Counts = [weft_transport:losses(Socket) || #lane{socket = Socket} <- Lanes],
+    case lists:member(unknown, Counts) of
+        true -> unknown;
+        false -> lists:sum(Counts)
+    end.
 
 %% @doc Stops the writer, and closes the socket when what that has taken is out. Only the process
 %% that made the lane may call this.

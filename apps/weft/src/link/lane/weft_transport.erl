@@ -12,7 +12,7 @@
          may_speak_weft/1,
          way/1, send/2, room/1, try_send/2, recv/3, secure/3, activate/2, more/2, half/0, lost/1,
          close/1, abort/1, controlling_process/2, give/2, peername/1, user_setopts/2, getopts/2,
-         sent_packets/1, statistics/1, tcp_socket/1]).
+         sent_packets/1, statistics/1, losses/1, tcp_socket/1]).
 -export_type([socket/0]).
 
 -type socket() :: gen_tcp:socket() | ssl:sslsocket() | weft_tunnel:connection().
@@ -320,6 +320,19 @@ statistics(Socket) ->
         {ok, Counted} -> maps:from_list(Counted);
         {error, _} -> #{}
     end.
+
+%% @doc How many segments of a connection were lost, where the kernel says so: those that it has sent
+%% again, without those that the peer had all the same (TCP_INFO of Linux, tcp(7):
+%% `tcpi_total_retrans' and `tcpi_dsack_dups'). A process of TLS would have to be waited for.
+-spec losses(socket()) -> integer() | unknown.
+losses(Socket) when is_port(Socket) ->
+    case os:type() =:= {unix, linux} andalso inet:getopts(Socket, [{raw, 6, 11, 220}]) of
+        {ok, [{raw, 6, 11, <<_:100/binary, Again:32/native, _:112/binary, Had:32/native>>}]} ->
+            Again - Had;
+        _ -> unknown
+    end;
+losses(_TlsOrTunnel) ->
+    unknown.
 
 getstat(Socket, Keys) when is_port(Socket) -> inet:getstat(Socket, Keys);
 getstat(Socket, Keys) -> ssl:getstat(Socket, Keys).
