@@ -71,6 +71,11 @@ report() ->
     #{handler := Handler} = Command = weft_report_page:command(),
     Command#{handler := fun(#{dir := Dir} = Given) ->
                                 case weft_load_cli:is_load(Dir) of
+                                    true when is_map_key(pictures, Given) ->
+                                        weft_bench_arguments:status(
+                                          {error, lists:concat([Dir, " is of a load, whose report "
+                                                                "has its pictures: leave out "
+                                                                "--pictures"])});
                                     true -> weft_load_cli:report(Dir);
                                     false -> Handler(Given)
                                 end

@@ -46,6 +46,7 @@ ended_loads_are_recovered_test() ->
     ?assertEqual(0, weft_bench_cli:main(["report", Dir])),
     ?assertMatch([[<<"2.0">>, <<"get">>, <<"3">> | _]], texts(Dir, "total.csv")),
     ?assertNotEqual({ok, Total}, file:read_file(filename:join(Dir, "total.csv"))),
+    ?assertEqual(2, weft_bench_cli:main(["report", Dir, "--pictures"])),
     Both = dir("ended_nodes"),
     _ = [written("ended_nodes/" ++ Node, [[10], [10]]) || Node <- ["1", "2"]],
     ?assertEqual(0, weft_bench_cli:main(["report", Both])),

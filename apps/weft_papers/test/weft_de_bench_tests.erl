@@ -152,6 +152,9 @@ bad_configurations_are_explained_test_() ->
              {[{duration, infinity}], #{}, "duration: infinity is not"},
              {[], #{groups => 3}, "--groups is for --variant weft_groups"}]].
 
+a_value_of_any_size_is_refused_in_few_words_test() ->
+    ?assert(length(refused([{packet_size, lists:seq(1, 100000)}], #{})) < 1000).
+
 %% Keys and weights of the two configurations that DE-Bench comes with. Of operations with no weight
 %% nothing is asked, and without groups transitive_connection means nothing.
 original_configurations_test_() ->

@@ -50,4 +50,4 @@ values(Pairs) ->
 
 text(Text) -> text(Text, []).
 
-text(Format, Arguments) -> lists:flatten(io_lib:format(Format, Arguments)).
+text(Format, Arguments) -> weft_bench_error:text(Format, Arguments).

@@ -17,8 +17,7 @@ figures() ->
        cells => ["--suites", "orbit", "--only", "orbit: orbit( grouped)?. .*space of (3|20)000$"],
        findings => fun findings/1,
        not_shown => "Speed-up: all nodes share the cores of one machine, so more of them are not "
-       "faster (whether they are with quotas: orbit_quota). Orbits of more than a million elements: "
-       "memory."},
+       "faster (with quotas: orbit_quota). Orbits of more than a million elements: memory."},
      #{id => "orbit_quota", where => "SD Erlang 2017, Fig. 6, with quotas: speed-up of Orbit",
        claim => "The speed-up of the distributed form grows, and falls beyond 40 hosts; that of "
        "the grouped one does not fall.",

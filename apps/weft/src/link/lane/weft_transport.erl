@@ -321,8 +321,8 @@ statistics(Socket) ->
         {error, _} -> #{}
     end.
 
-%% @doc How many segments of a connection were lost, where the kernel says so: those that it has sent
-%% again, without those that the peer had all the same (TCP_INFO of Linux, tcp(7):
+%% @doc How many segments of a connection were lost, where the kernel says so: those that it has
+%% sent again, without those that the peer had all the same (TCP_INFO of Linux, tcp(7):
 %% `tcpi_total_retrans' and `tcpi_dsack_dups'). A process of TLS would have to be waited for.
 -spec losses(socket()) -> integer() | unknown.
 losses(Socket) when is_port(Socket) ->
