@@ -22,6 +22,7 @@
          each_view_shows_something_and_nothing_is_refused/1,
          names_are_sorted_by_who_has_them/1,
          it_connects_again_without_a_reload/1, what_is_missed_is_asked_for_again/1,
+         a_clock_that_is_ahead_hides_no_events/1,
          a_connection_that_says_nothing_is_given_up/1,
          a_large_cluster_opens_collapsed/1, a_large_cluster_is_settled_in_time/0,
          a_large_cluster_is_settled_in_time/1, a_recorded_cluster_is_settled_in_time/0,
@@ -41,7 +42,8 @@ all() ->
      the_keyboard_is_enough, the_store_is_shown_where_it_runs,
      each_view_shows_something_and_nothing_is_refused, names_are_sorted_by_who_has_them,
      it_connects_again_without_a_reload, what_is_missed_is_asked_for_again,
-     a_connection_that_says_nothing_is_given_up, a_large_cluster_opens_collapsed]
+     a_connection_that_says_nothing_is_given_up, a_clock_that_is_ahead_hides_no_events,
+     a_large_cluster_opens_collapsed]
         ++ [Case || is_full(),
                     Case <- [a_large_cluster_is_settled_in_time,
                              a_recorded_cluster_is_settled_in_time,
@@ -538,6 +540,27 @@ a_connection_that_says_nothing_is_given_up(Config) ->
     Undo(),
     _ = until("opened === 2 && document.documentElement.dataset.connection === 'live'", Browser),
     ?assertEqual([], errors(Browser)).
+
+%% Each answer has an event of a node whose clock is ahead by ten minutes. The next question is not
+%% for what happens after that.
+a_clock_that_is_ahead_hides_no_events(Config) ->
+    {Nodes, Browser} = both(Config),
+    Undo = before("window.asked = [];"
+                  "const ask = window.fetch;"
+                  "window.fetch = async (url, ...more) => {"
+                  "  const answer = await ask(url, ...more);"
+                  "  const since = /events.since=([0-9]+)/.exec(String(url));"
+                  "  if (!since) return answer;"
+                  "  asked.push(Number(since[1]));"
+                  "  const said = await answer.json();"
+                  "  said.events.push({ at_ms: Date.now() + 600000, kind: 'link_up',"
+                  "                     node: 'ahead@nowhere', about: '', text: '' });"
+                  "  return new Response(JSON.stringify(said));"
+                  "};", Browser),
+    open("#view=timeline", Nodes, Browser),
+    _ = until("asked.length >= 2 && document.body.innerText.includes('ahead@nowhere')", Browser),
+    ?assertEqual(true, evaluate("Math.max(...asked) <= Date.now()", Browser)),
+    Undo().
 
 a_gateway_is_killed_and_the_path_changes(Config) ->
     {#{a := A, x := X, g := G, h := H} = Nodes, Browser} = both(Config),
