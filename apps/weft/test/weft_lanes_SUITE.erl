@@ -11,18 +11,21 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([large_payloads_use_all_lanes/1, stalled_lane_is_replaced/1, lanes_lost_at_a_gateway/1,
          pinned_messages_pass_others/1, a_lane_of_an_earlier_link_is_closed/1,
-         cores_begin_anew_when_their_lane_is_lost/1]).
+         cores_begin_anew_when_their_lane_is_lost/1,
+         a_receiver_that_stands_still_does_not_widen_the_window/1]).
 -export([attached_late/1, core/0, heard/0, lose_control_lane/1]).
 
 -define(T, weft_resume_traffic).
 -define(LOAD, weft_fairness_load).
 -define(LANES, 4).
+-define(MEBIBYTE, 1048576).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     [large_payloads_use_all_lanes, a_lane_of_an_earlier_link_is_closed,
      cores_begin_anew_when_their_lane_is_lost, pinned_messages_pass_others,
+     a_receiver_that_stands_still_does_not_widen_the_window,
      stalled_lane_is_replaced, lanes_lost_at_a_gateway].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -172,6 +175,32 @@ pinned_messages_pass_others(Config) ->
     end_traffic([A, B]),
     ct:pal("us: pinned ~w, not pinned ~w", [median(Pinned), median(Others)]),
     ?assert(median(Pinned) < median(Others)).
+
+%% As one that copies a large message. Nothing is lost, so no more needs to be under way.
+a_receiver_that_stands_still_does_not_widen_the_window(Config) ->
+    [A, B] = pair(Config),
+    Bulk = call(A, ?LOAD, senders, [call(B, ?LOAD, receivers, [4]), ?MEBIBYTE, infinity]),
+    weft_test_nodes:until(fun() -> maps:get(bytes_per_second, session(A)) > ?MEBIBYTE end),
+    Widest = lists:max([begin
+                            weft_test_nodes:pause(B),
+                            receive after 300 -> ok end, % pacing: longer than a timeout of TCP
+                            weft_test_nodes:continue(B),
+                            widest(A, erlang:monotonic_time(millisecond) + 500, 0)
+                        end || _ <- [1, 2, 3]]),
+    ok = call(A, ?LOAD, stop, [Bulk]),
+    ?assertMatch({true, _}, {Widest < 4 * ?MEBIBYTE, Widest}).
+
+%% The largest window until then.
+widest(Node, Deadline, Before) ->
+    Bytes = max(Before, maps:get(window_bytes, session(Node))),
+    case erlang:monotonic_time(millisecond) < Deadline of
+        true -> widest(Node, Deadline, Bytes);
+        false -> Bytes
+    end.
+
+session(Node) ->
+    [Session] = sessions(Node),
+    Session.
 
 median(Times) ->
     Sorted = lists:sort(lists:append(Times)),
