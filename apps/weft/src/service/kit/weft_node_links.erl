@@ -9,12 +9,12 @@
 %%
 %% A session of the two has a number on either side. `hello' tells the number of the sender. The
 %% receiver opens an outlet (`weft_node_outlet'), which first sends `welcome' with both numbers. A
-%% welcome with our number proves that the other side takes what we send: the neighbour is up. Data
-%% goes from outlet to driver and carries the receiver's number, so data of an earlier session is
-%% dropped (`weft_driver_order'). A number is given up when a session that was up under it ends. Of
-%% two numbers of a peer the greater one is valid.
+%% welcome with our number proves that the other side takes what we send: the neighbour is up when
+%% our outlet is open, too. Data goes from outlet to driver and carries the receiver's number, so
+%% data of an earlier session is dropped (`weft_driver_order'). A number is given up when a session
+%% that was up under it ends. Of two numbers of a peer the greater one is valid.
 %%
-%% Messages arrive in order, or the session ends. An outlet that is full ends the session, and the
+%% Messages arrive in order, or the session ends. If too much waits the session ends, and the
 %% next one begins as soon as the connection takes a hello. Neither this process nor a sender ever
 %% waits. `disconnect' does nothing, because distribution connections belong to all processes.
 %%
@@ -35,6 +35,9 @@
                theirs = none :: none | session_number(),
                pid = none :: none | pid(),
                outlet = none :: none | weft_node_outlet:outlet(),
+               is_open = false :: boolean(),
+               %% The driver there, once we are welcome.
+               driver = none :: none | pid(),
                is_up = false :: boolean()}).
 
 -record(links, {name :: atom(),
@@ -148,6 +151,10 @@ handle_info({nodedown, Node, _Info}, #links{peers = Peers} = Links) ->
         #{Node := #peer{pid = none}} -> {noreply, Links#links{peers = maps:remove(Node, Peers)}};
         #{} -> {noreply, Links}
     end;
+handle_info({weft_outlet_open, Session}, Links) ->
+    {noreply, lists:foldl(fun(Node, #links{peers = Peers} = L) ->
+                              ready(Node, (map_get(Node, Peers))#peer{is_open = true}, L)
+                          end, Links, of_session(Session, Links))};
 handle_info({weft_outlet_lost, Session, Reason}, Links) ->
     {noreply, lists:foldl(fun(Node, L) -> lost(Node, Reason, L) end, Links,
                           of_session(Session, Links))};
@@ -222,18 +229,23 @@ opened(Pid, Theirs, #links{name = Name, driver = Driver, share = Share, peers = 
                                    {gen_server, cast, [Name, {break, Node}]}),
     Links#links{peers = Peers#{Node => Peer#peer{theirs = Theirs, pid = Pid, outlet = Outlet}}}.
 
-welcome(Driver, Theirs, Mine, #links{peers = Peers, open = Open} = Links) ->
+welcome(Driver, Theirs, Mine, #links{peers = Peers} = Links) ->
     Node = node(Driver),
     case Peers of
-        #{Node := #peer{mine = Mine, theirs = Theirs, is_up = false, outlet = Outlet} = Peer} ->
-            %% No closure: it would be one of old code after a load.
-            Send = {weft_node_outlet, send, [Outlet, Driver]},
-            tell({up, Node, #{send => Send, session => Mine}},
-                 Links#links{peers = Peers#{Node := Peer#peer{is_up = true}},
-                             open = Open#{Mine => Node}});
+        #{Node := #peer{mine = Mine, theirs = Theirs, is_up = false} = Peer} ->
+            ready(Node, Peer#peer{driver = Driver}, Links);
         #{} ->
             Links
     end.
+
+ready(Node, #peer{mine = Mine, outlet = Outlet, is_open = true, driver = Driver} = Peer,
+      #links{peers = Peers, open = Open} = Links) when Driver =/= none ->
+    %% No closure: it would be one of old code after a load.
+    Send = {weft_node_outlet, send, [Outlet, Driver]},
+    tell({up, Node, #{send => Send, session => Mine}},
+         Links#links{peers = Peers#{Node := Peer#peer{is_up = true}}, open = Open#{Mine => Node}});
+ready(Node, Peer, #links{peers = Peers} = Links) ->
+    Links#links{peers = Peers#{Node := Peer}}.
 
 %% The peer is alive: it is greeted with the new number.
 broken(Node, Reason, #links{peers = Peers} = Links) when is_map_key(Node, Peers) ->

@@ -5,23 +5,27 @@
 %% Drivers whose messages are small share one for each peer (`shared'); others have one of their own
 %% (the name of the driver). All messages of a session go through one process, and are numbered
 %% (`weft_driver_order'). Sessions take turns, a message each, so none waits for all that another
-%% one has to say. The number and the size of the messages of a session that wait are bounded; a
-%% single message may be larger than the bound. The process also monitors the peers of its sessions,
-%% because to set up a monitor, or to remove one, may wait for a busy connection as well.
+%% one has to say; but what the process has sent already is in front of all, as the carrier takes it
+%% for one sender. The number and the size of the messages of a session that wait are bounded; a
+%% single message may be larger than the bound. Nothing is sent on a session before the process has
+%% opened it, so that while it waits for the connection no more than one session of a driver waits
+%% in it. The process also monitors the peers of its sessions, because to set up a monitor, or to
+%% remove one, may wait for a busy connection as well.
 %%
-%% The first session starts it, and it ends with the last one. Its row in the table shows it to the
-%% drivers; who finds that it has died opens another one.
+%% The first session starts it, and it ends some time after the last one. Its row in the table shows
+%% it to the drivers; who finds that it has died opens another one.
 -module(weft_node_outlet).
 -behaviour(gen_server).
 
 -export([new_table/0, open/5, send/3, reference/1, close/1]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 -export_type([outlet/0]).
 
 -define(WAITING_MAX, 50000).
 -define(WAITING_BYTES_MAX, 67108864).
-%% Who started it may have died before it opened a session.
--define(FIRST_SESSION_MS, 5000).
+%% How long it is there without a session: another one often follows at once. And who started it may
+%% have died before it opened one.
+-define(LINGER_MS, 1000).
 
 %% Counters of a session: messages that wait, their bytes, and whether OnFull was called.
 -define(MESSAGES, 1).
@@ -59,10 +63,11 @@ new_table() ->
     ?MODULE = ets:new(?MODULE, [named_table, public, set, {read_concurrency, true}]),
     ok.
 
-%% @doc Opens a session to the process To; the caller owns it. Welcome goes first, and then each
-%% message with the receiver's Number. The sender applies OnFull when too much waits. When To ends,
-%% or the connection to it does, the session is over and the owner gets `{weft_outlet_lost,
-%% reference(), Reason}'. When the outlet dies the owner gets `DOWN' with that reference.
+%% @doc Opens a session to the process To; the caller owns it, and gets `{weft_outlet_open,
+%% reference()}' when it is open. Welcome goes first, and then each message with the receiver's
+%% Number. The sender applies OnFull when too much waits. When To ends, or the connection to it
+%% does, the session is over and the owner gets `{weft_outlet_lost, reference(), Reason}'. When the
+%% outlet dies the owner gets `DOWN' with that reference.
 -spec open(shared | Driver :: atom(), To :: pid(), Number :: pos_integer(), Welcome :: term(),
            OnFull :: {module(), atom(), [term()]}) -> outlet().
 open(Share, To, Number, Welcome, OnFull) ->
@@ -118,13 +123,14 @@ close(#outlet{pid = Pid, session = Session}) ->
 %% @private
 init(Key) ->
     case ets:insert_new(?MODULE, {Key, self()}) of
-        true -> {ok, #sending{key = Key}, ?FIRST_SESSION_MS};
+        true -> {ok, #sending{key = Key}, ?LINGER_MS};
         false -> ignore
     end.
 
 %% @private
-handle_call(Request, _From, Sending) ->
-    {reply, weft_stray:call(Request), Sending}.
+handle_call(Request, From, Sending) ->
+    gen_server:reply(From, weft_stray:call(Request)),
+    goes_on(Sending).
 
 %% @private
 handle_cast({open, Session, Owner, To, Number, Welcome, Waiting}, Sending) ->
@@ -135,9 +141,8 @@ handle_cast({open, Session, Owner, To, Number, Welcome, Waiting}, Sending) ->
             _ = erlang:send(To, Welcome, [noconnect]),
             Opened = #session{to = To, number = Number, waiting = Waiting, owner = Owner,
                               monitors = Monitors},
-            Sessions = (Sending#sending.sessions)#{Session => Opened},
-            %% Most services say little.
-            {noreply, Sending#sending{sessions = Sessions}, hibernate};
+            Owner ! {weft_outlet_open, Session},
+            opened(Sending#sending{sessions = (Sending#sending.sessions)#{Session => Opened}});
         false ->
             ok = lost(Owner, Session, noconnection),
             goes_on(Sending)
@@ -146,7 +151,7 @@ handle_cast({close, Session}, Sending) ->
     goes_on(closed(Session, Sending));
 handle_cast(Request, Sending) ->
     ok = weft_stray:message(Request),
-    {noreply, Sending}.
+    goes_on(Sending).
 
 %% @private
 handle_info({send, Session, To, Message, Bytes}, #sending{sessions = Sessions} = Sending) ->
@@ -159,20 +164,20 @@ handle_info({send, Session, To, Message, Bytes}, #sending{sessions = Sessions} =
                           false -> Kept
                       end};
         #{} ->
-            {noreply, Sending}
+            goes_on(Sending)
     end;
 handle_info(turn, #sending{turns = Turns} = Sending) ->
-    {noreply, turn(queue:out(Turns), Sending)};
+    goes_on(turn(queue:out(Turns), Sending));
 handle_info({'DOWN', Monitor, process, Pid, Reason}, #sending{sessions = Sessions} = Sending) ->
     goes_on(lists:foldl(fun(Session, S) -> down(Session, Pid, Reason, S) end, Sending,
                         [Session || {Session, #session{monitors = {Owner, To}}}
                                         <- maps:to_list(Sessions),
                                     Monitor =:= Owner orelse Monitor =:= To]));
-handle_info(timeout, Sending) ->
-    goes_on(Sending);
+handle_info(timeout, #sending{sessions = Sessions} = Sending) when map_size(Sessions) =:= 0 ->
+    {stop, normal, Sending};
 handle_info(Message, Sending) ->
     ok = weft_stray:message(Message),
-    {noreply, Sending}.
+    goes_on(Sending).
 
 %% @private
 terminate(_Reason, #sending{key = Key}) ->
@@ -183,10 +188,21 @@ terminate(_Reason, #sending{key = Key}) ->
         error:badarg -> the_application_has_stopped
     end.
 
+%% @private Messages of drivers may be what users have stored.
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
+format_status(Status) -> weft_redact:status(Status, ?MODULE).
+
 goes_on(#sending{sessions = Sessions} = Sending) when map_size(Sessions) =:= 0 ->
-    {stop, normal, Sending};
+    {noreply, Sending, ?LINGER_MS};
 goes_on(Sending) ->
     {noreply, Sending}.
+
+%% Most services say little.
+opened(#sending{turns = Turns} = Sending) ->
+    case queue:is_empty(Turns) of
+        true -> {noreply, Sending, hibernate};
+        false -> {noreply, Sending}
+    end.
 
 %% What has arrived meanwhile is queued before the turn comes, so that each session gets its own.
 takes_turns(Session, #sending{turns = Turns} = Sending) ->
