@@ -90,8 +90,9 @@ without_a_limit_nothing_is_learned_test() ->
 %% One of several lanes stands still for a while: the others need room to go on.
 pauses_of_one_lane_among_many_widen_the_window_test() ->
     Ack = fun({Bytes, AtUs}, W) ->
-                  weft_window_core:acked({Bytes, 10 * ?MIB}, 20000, AtUs,
-                                         weft_window_core:limited(W))
+                  weft_window_core:losses(unknown, weft_window_core:acked(
+                                                     {Bytes, 10 * ?MIB}, 20000, AtUs,
+                                                     weft_window_core:limited(W)))
           end,
     Paused = [{100000, AtUs} || AtUs <- lists:seq(0, 1000000, 5000)]
         ++ [{4000000, 1200000}]

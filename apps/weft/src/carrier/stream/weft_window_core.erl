@@ -17,8 +17,7 @@
 %% probe). With several lanes a lost packet stops one lane, and the delivery in order with it, while
 %% the other lanes could go on: the longest pause between acknowledgements is then added to the
 %% round trip. A receiver that is busy with a large message looks the same, and then more under way
-%% would only wait. So where round trips are short the kernel is asked whether anything was lost.
-%% Times are in microseconds.
+%% would only wait. So the kernel is asked whether anything was lost. Times are in microseconds.
 -module(weft_window_core).
 
 -export([new/2, bytes/1, limited/1, acked/4, is_in_doubt/1, losses/2, lanes/2, relayed/2,
@@ -122,13 +121,16 @@ probe_ends(NowUs, Window) ->
 pause(NowUs, #window{lanes = Lanes, limited = true, last_us = LastUs,
                      round_trip_us = RoundTripUs} = Window)
   when Lanes > 1, is_integer(LastUs), is_integer(RoundTripUs) ->
-    case NowUs - LastUs of
-        Us when RoundTripUs > ?PAUSE_MIN_US, Us * 4 > RoundTripUs * 3 -> repaired(Us, Window);
-        Us when RoundTripUs =< ?PAUSE_MIN_US, Us > ?TIMEOUT_US -> doubted(Us, Window);
-        _ -> Window
+    Us = NowUs - LastUs,
+    case may_be_repair(Us, RoundTripUs) of
+        true -> doubted(Us, Window);
+        false -> Window
     end;
 pause(_NowUs, Window) ->
     Window.
+
+may_be_repair(Us, RoundTripUs) when RoundTripUs > ?PAUSE_MIN_US -> Us * 4 > RoundTripUs * 3;
+may_be_repair(Us, _RoundTripUs) -> Us > ?TIMEOUT_US.
 
 repaired(Us, #window{pause_us = Longest} = Window) ->
     Window#window{pause_us = float(max(Longest, min(Us, ?PAUSE_MAX_US))), doubt_us = undefined}.
