@@ -106,10 +106,8 @@ of_a_minute(#heard{sample = Sample, ups = Ups}, NowMs) ->
         Recent -> Sample#{links := [summed(Link, Recent) || Link <- map_get(links, Sample)]}
     end.
 
-summed(#{node := Node, ups := _} = Link, Recent) ->
-    Link#{ups := lists:sum([maps:get(Node, Counts, 0) || {_, Counts} <- Recent])};
-summed(Link, _Recent) ->
-    Link.
+summed(#{node := Node} = Link, Recent) ->
+    Link#{ups := lists:sum([maps:get(Node, Counts, 0) || {_, Counts} <- Recent])}.
 
 %% @doc Those that are silent.
 -spec silent(reports(), NowMs :: integer(), PeriodMs :: pos_integer()) -> [node()].
