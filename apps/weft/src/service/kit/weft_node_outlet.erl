@@ -138,10 +138,12 @@ handle_cast({open, Session, Owner, To, Number, Welcome, Waiting}, Sending) ->
     case lists:member(node(To), nodes(connected)) of
         true ->
             Monitors = {monitor(process, Owner), monitor(process, To)},
+            %% Before the welcome: this process may have to wait when that is on its way, and what
+            %% is sent in answer to it is dropped as long as the owner does not know.
+            Owner ! {weft_outlet_open, Session},
             _ = erlang:send(To, Welcome, [noconnect]),
             Opened = #session{to = To, number = Number, waiting = Waiting, owner = Owner,
                               monitors = Monitors},
-            Owner ! {weft_outlet_open, Session},
             opened(Sending#sending{sessions = (Sending#sending.sessions)#{Session => Opened}});
         false ->
             ok = lost(Owner, Session, noconnection),
