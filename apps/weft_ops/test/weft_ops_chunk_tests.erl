@@ -83,7 +83,8 @@ only_those_of_a_kind_are_read_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_kinds(), [{numtests, 150}, quiet]))}.
 
 prop_kinds() ->
-    ?FORALL(Rows, resize(12, non_empty(list({elements([event, sample, evening]), data()}))),
+    ?FORALL(Rows, resize(12, non_empty(list({elements([event, sample, evening]),
+                                             resize(4, data())}))),
             begin
                 Bytes = encoded([{AtMs, Row} || {AtMs, Row} <- lists:enumerate(Rows)]),
                 {ok, All, _} = decoded(Bytes),
