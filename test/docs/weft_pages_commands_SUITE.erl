@@ -18,9 +18,9 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [a_first_walk, clusters, make, shells, dependencies, elixir, loads_of_others, a_load_on_hosts,
+    [a_first_walk, clusters, make, shells, dependencies, elixir, a_load_on_hosts,
      sources_of_others, places_to_read]
-        ++ [own_topology || os:getenv("FULL") =/= false].
+        ++ [Case || os:getenv("FULL") =/= false, Case <- [own_topology, loads_of_others]].
 
 init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),

@@ -11,7 +11,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 %% Run on a node.
--export([overflow/2]).
+-export([overflow/2, send_large/3]).
 -export([what_does_not_compress_arrives/1, a_stream_rests_when_large_messages_have_arrived/1,
          pieces_for_a_former_sender_are_not_taken/1, too_much_is_told_to_the_peer/1,
          what_is_refused_holds_up_nobody/1, what_is_lost_here_holds_up_nobody/1,
@@ -131,7 +131,7 @@ what_is_lost_here_holds_up_nobody(Config) ->
     [Sender] = [Pid || {P, Pid} <- Senders, P < 32],
     Carriers = [Pid || {{_, _, P}, Pid} <- call(B, weft_channels, receivers, []), P >= 32],
     _ = [ok = call(B, sys, suspend, [Pid]) || Pid <- Carriers],
-    ok = call(A, weft, send, [To, binary:copy(<<1>>, 17 bsl 20), default]),
+    ok = call(A, ?MODULE, send_large, [To, 17 bsl 20, default]),
     ok = call(A, weft, send, [To, lost, Labelled]),
     until(fun() -> maps:get(queued_bytes, call(A, gen_server, call, [Sender, info])) > 0 end),
     _ = [call(A, erlang, exit, [Pid, kill]) || {P, Pid} <- Senders, P >= 32],
@@ -141,6 +141,10 @@ what_is_lost_here_holds_up_nobody(Config) ->
     ?assertEqual([First, last], received(B)),
     ?assertMatch(#{lost := 1}, counters(A, default)),
     ?assertMatch(#{causal_forced := 0}, counters(B, default)).
+
+%% @doc It is made there: on its way through standard input it would take seconds of a processor.
+send_large(To, Bytes, Channel) ->
+    weft:send(To, binary:copy(<<1>>, Bytes), Channel).
 
 %% Its stream loses nothing, so the receiver need not remember it for as long as it waits there.
 what_waits_is_not_sent_again(Config) ->

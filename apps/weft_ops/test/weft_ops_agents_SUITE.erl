@@ -261,11 +261,12 @@ traffic_between_groups_is_told(Config) ->
 a_busy_node_is_told(Config) ->
     [N1, _, N3 | _] = ?config(nodes, Config),
     until(fun() -> reported(N3) =:= ?NAMES end),
-    Crowd = call(N1, ?MODULE, crowd, [400]),
+    Crowd = call(N1, ?MODULE, crowd, [300]),
     Busy = {busy, node_name(n1), node_name(n1)},
     until(fun() -> lists:keymember(Busy, 1, alarms(N3)) end),
-    until(fun() -> logged(N1, "WARNING", ["busy on ", n1, ": processes are woken up to "]) end),
-    %% That has to wait for its turn as well.
+    %% That has to wait for its turn as well, and what ends the crowd, too.
+    Said = ["busy on ", n1, ": processes are woken up to "],
+    weft_test_nodes:until(fun() -> logged(N1, "WARNING", Said) end, 90000),
     true = weft_test_nodes:call(N1, erlang, exit, [Crowd, kill], 90000),
     until(fun() -> not lists:keymember(Busy, 1, alarms(N3)) end).
 
