@@ -261,7 +261,7 @@ traffic_between_groups_is_told(Config) ->
 a_busy_node_is_told(Config) ->
     [N1, _, N3 | _] = ?config(nodes, Config),
     until(fun() -> reported(N3) =:= ?NAMES end),
-    Crowd = call(N1, ?MODULE, crowd, [300]),
+    Crowd = call(N1, ?MODULE, crowd, [60]),
     Busy = {busy, node_name(n1), node_name(n1)},
     until(fun() -> lists:keymember(Busy, 1, alarms(N3)) end),
     %% That has to wait for its turn as well, and what ends the crowd, too.

@@ -108,7 +108,9 @@ killed_until_settled(Counters, A, B, Killed) ->
         #{moving := 0} ->
             ct:pal("~b partitions killed", [Killed + More]),
             ?assert(Killed + More > 0);
-        #{} -> killed_until_settled(Counters, A, B, Killed + More)
+        #{} ->
+            receive after 10 -> ok end, % pacing: of looks
+            killed_until_settled(Counters, A, B, Killed + More)
     end.
 
 kill_partitions(Counters, OneIn) ->
