@@ -298,13 +298,28 @@ written(Bucket, Key, Value, Given) ->
             {error, {too_large, Max}};
         {{ok, Place, Options}, {ok, Seen}} ->
             Typed = maps:merge(valued(Value, Options), maps:with([content_type], Given)),
-            Request = {write, Typed, Seen},
-            case weft_kv_request:run(Place, Request, Options, weft_kv_app:running()) of
+            case seen(Place, {write, Typed, Seen}, Options) of
                 {ok, Object} -> {ok, weft_kv_object:context({Bucket, Key}, Object)};
                 {error, Reason} -> {error, Reason}
             end;
         {{error, Reason}, _} -> {error, Reason};
         {_, {error, Reason}} -> {error, Reason}
+    end.
+
+%% All that one write takes has the time of one.
+seen(Place, Write, #{timeout_ms := TimeoutMs} = Options) ->
+    DeadlineMs = erlang:monotonic_time(millisecond) + TimeoutMs,
+    asked(Place, Write, Options, DeadlineMs, weft_kv_seen:init(Write)).
+
+asked(Place, Request, Options, DeadlineMs, State) ->
+    LeftMs = max(1, DeadlineMs - erlang:monotonic_time(millisecond)),
+    Answer = weft_kv_request:run(Place, Request, Options#{timeout_ms := LeftMs},
+                                 weft_kv_app:running()),
+    case weft_kv_seen:handle(Answer, State) of
+        {answer, Result} -> Result;
+        {ask, Next, configured, Further} -> asked(Place, Next, Options, DeadlineMs, Further);
+        {ask, Next, all, Further} ->
+            asked(Place, Next, Options#{r := map_get(n, Options)}, DeadlineMs, Further)
     end.
 
 valued(Value, #{ttl_ms := TtlMs}) ->

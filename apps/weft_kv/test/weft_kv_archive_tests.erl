@@ -172,7 +172,8 @@ nothing_else_is_taken_for_an_object_test() ->
     Body = fun(Object) -> weft_kv_archive:decode(weft_kv_archive:object(<<"k">>, Object)) end,
     ?assertMatch({object, _, _}, Body({Known, Values})),
     %% A value that the context does not know.
-    ?assertEqual({error, bad_record}, Body({#{<<"actor">> => 0}, #{}})),
+    [?assertEqual({error, bad_record}, Body({#{<<"actor">> => Number}, #{}}))
+     || Number <- [0, 1 bsl 56 + 1, 1 bsl 64 - 1]],
     [Value] = maps:values(Values),
     ?assertEqual({error, bad_record}, Body({Known, #{{<<"actor">>, 2} => Value}})),
     ?assertEqual({error, bad_record}, weft_kv_archive:decode(<<>>)),

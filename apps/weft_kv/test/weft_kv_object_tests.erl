@@ -109,7 +109,9 @@ step({read, At, Client}, {Replicas, Clients, Next}) ->
 step({write, At, Client}, {Replicas, Clients, Next}) ->
     {Object, Model} = maps:get(At, Replicas),
     {Seen, History} = maps:get(Client, Clients, {#{}, []}),
-    New = put(integer_to_binary(Next), Seen, At, Object),
+    %% Whatever a client has read some replica knows.
+    New = weft_kv_object:replace(Seen, everywhere(Replicas),
+                                 put(integer_to_binary(Next), Seen, At, Object)),
     Older = [{N, none} || N <- History, not lists:keymember(N, 1, Model)],
     {Replicas#{At := {New, [{Next, History} | Model ++ Older]}}, Clients, Next + 1};
 step({merge, From, To}, {Replicas, Clients, Next}) ->
@@ -119,6 +121,10 @@ step({merge, From, To}, {Replicas, Clients, Next}) ->
     Older = [{N, none} || {N, none} <- ModelA ++ ModelB, not lists:keymember(N, 1, Both)],
     {Replicas#{To := {weft_kv_object:merge(ObjectA, ObjectB), lists:usort(Both ++ Older)}},
      Clients, Next}.
+
+everywhere(Replicas) ->
+    lists:foldl(fun({Object, _}, Sum) -> weft_kv_object:merge(Object, Sum) end,
+                weft_kv_object:new(), maps:values(Replicas)).
 
 current(Model) ->
     Seen = lists:append([History || {_, History} <- Model, History =/= none]),
@@ -189,12 +195,15 @@ a_context_that_was_damaged_is_refused_test() ->
           || Worse <- [<<Before/binary, (Byte bxor 1), After/binary>>, Before]]
      end || At <- lists:seq(0, byte_size(Context) - 1)],
     [?assertEqual({error, bad_context}, weft_kv_object:decode(?OF_KEY, Other))
-     || Other <- [<<>>, an_atom, 7, earlier(<<0>>), earlier(<<1:16, $a, 0:64>>)]].
+     || Other <- [<<>>, an_atom, 7, earlier(<<0>>), earlier(<<1:16, $a, 0:64>>),
+                  earlier(<<1:16, $a, (1 bsl 56 + 1):64>>), earlier(<<1:16, $a, -1:64>>)]],
+    ?assertMatch({ok, _}, weft_kv_object:decode(?OF_KEY, earlier(<<1:16, $a, (1 bsl 56):64>>))).
 
 %% The replica has written both keys, so the numbers of the one cover those of the other.
 a_context_of_another_key_is_refused_test() ->
     First = put(<<"1">>, #{}, a, weft_kv_object:new()),
     Second = weft_kv_object:put(value(<<"2">>, 0), #{}, {<<"a">>, 1}, weft_kv_object:new()),
+    ?assertEqual(2, weft_kv_object:last(<<"a">>, Second)),
     ?assertEqual([<<"3">>], weft_kv_object:values(put(<<"3">>, decoded(Second), a, First))),
     Context = weft_kv_object:context(?OF_KEY, Second),
     [?assertEqual({Other, {error, bad_context}}, {Other, weft_kv_object:decode(Other, Context)})
@@ -213,10 +222,14 @@ contexts_are_taken_by_earlier_versions_test() ->
     ?assertEqual(Sum, erlang:crc32(Bytes)),
     <<0:16, Number:64, 1:16, $a, 1:64>> = Bytes,
     ?assert(Number > 0),
-    After = put(<<"2">>, #{<<>> => Number, <<"a">> => 1}, b, Before),
+    Seen = #{<<>> => Number, <<"a">> => 1},
+    After = by_an_earlier_version(Seen, put(<<"2">>, Seen, b, Before)),
     ?assertEqual([<<"2">>], weft_kv_object:values(After)),
     ?assertEqual({ok, #{<<"a">> => 1, <<"b">> => 1}},
                  weft_kv_object:decode(?OF_KEY, weft_kv_object:context(?OF_KEY, After))).
+
+%% They believe all of a context.
+by_an_earlier_version(Seen, Object) -> weft_kv_object:replace(Seen, {Seen, #{}}, Object).
 
 earlier(Bytes) -> <<1, (erlang:crc32(Bytes)):32, Bytes/binary>>.
 

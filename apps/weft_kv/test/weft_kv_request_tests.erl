@@ -21,6 +21,8 @@ on_one_node_test_() ->
      end,
      fun weft_kv_one_node:stopped/1,
      fun(_) -> [{timeout, 60, Test} || Test <- [fun what_a_replica_does_late_is_not_there_twice/0,
+                                                fun what_only_one_replica_knows_is_replaced/0,
+                                                fun who_makes_up_a_context_replaces_nothing_later/0,
                                                 fun an_error_is_told_after_the_last_try/0,
                                                 fun a_write_is_tried_until_there_is_room/0,
                                                 fun what_a_later_try_did_not_do_hides_nothing/0,
@@ -50,6 +52,57 @@ what_a_replica_does_late_is_not_there_twice() ->
                                             5000),
         weft_kv_object:siblings(Object) =/= [] andalso weft_kv_object:values(Object) =:= [] end),
     ?assertEqual({error, not_found}, weft_kv:get(three, Key)).
+
+%% The replica that takes a write does not know what its client has read from the last one.
+what_only_one_replica_knows_is_replaced() ->
+    [begin
+         Value = #{value => <<"1">>, written_ms => 0, expires_ms => never},
+         Object = weft_kv_object:put(Value, #{}, <<"former">>, weft_kv_object:new()),
+         {_, _, Last} = places(Key),
+         {ok, {ok, Object}} = merged(Last, Key, Object),
+         Context = weft_kv_object:context({three, Key}, Object),
+         {ok, _} = Write(Key, #{context => Context}),
+         {ok, Found, _} = weft_kv:values(three, Key, #{r => all}),
+         ?assertEqual(Left, Found)
+     end || {Key, Left, Write} <-
+                [{<<"deleted">>, [], fun(Key, Given) -> weft_kv:delete(three, Key, Given) end},
+                 {<<"put">>, [<<"2">>],
+                  fun(Key, Given) -> weft_kv:put(three, Key, <<"2">>, Given) end}]].
+
+%% It names all that the replicas may ever write.
+who_makes_up_a_context_replaces_nothing_later() ->
+    Key = <<"made up">>,
+    {First, Second, Last} = places(Key),
+    {ok, Before} = weft_kv:put(three, Key, <<"1">>),
+    {ok, Seen} = weft_kv_object:decode({three, Key}, Before),
+    All = maps:from_list([{actor(Place), 1 bsl 56} || Place <- [First, Second, Last]]),
+    ?assertEqual([], maps:keys(Seen) -- maps:keys(All)),
+    Made = weft_kv_object:context({three, Key}, {All, #{}}),
+    {ok, After} = weft_kv:put(three, Key, <<"2">>, #{context => Made}),
+    {ok, Known} = weft_kv_object:decode({three, Key}, After),
+    ?assert(lists:max(maps:values(Known)) < 100),
+    {ok, _} = weft_kv:put(three, Key, <<"3">>),
+    ?assertMatch({ok, [<<"2">>, <<"3">>], _}, weft_kv:values(three, Key, #{r => all})).
+
+%% What the partition calls itself is seen in what it has written.
+actor({Partition, _, _} = Place) ->
+    Other = <<"of ", (integer_to_binary(Partition))/binary>>,
+    Value = #{value => <<"any">>, written_ms => 0, expires_ms => never},
+    {ok, {ok, Object}} = asked(Place, Other, {write, Value, #{}}),
+    {ok, Vector} = weft_kv_object:decode(any, weft_kv_object:context(any, Object)),
+    hd(maps:keys(Vector)).
+
+places(Key) ->
+    {ok, Partition} = weft_ring:partition({<<"three">>, Key}),
+    {ok, Places} = weft_ring_lookup:replicas(weft_ring, Partition, 3),
+    list_to_tuple(Places).
+
+merged(Place, Key, Object) -> asked(Place, Key, {merge, Object}).
+
+asked({_, _, Role} = Place, Key, Request) ->
+    {ok, Partition} = weft_ring:partition({<<"three">>, Key}),
+    weft_vnode:ask(weft_kv_vnode, Place, {Partition, three, Key},
+                   {Request, #{n => 3, evict => false, siblings => true}, Role}, 5000).
 
 an_error_is_told_after_the_last_try() ->
     {First, Second} = same_partition(),

@@ -77,6 +77,45 @@ there_may_be_a_hundred_siblings_or_what_is_configured_test() ->
     [?assertEqual({Kind, Left}, {Kind, length(values(key(1), Written(101, Kind, Options)))})
      || {Kind, Options, Left} <- [{?STORE, #{siblings_max => infinity}, 101}, {?CACHE, #{}, 1}]].
 
+%% --- numbers ----------------------------------------------------------------------------------
+
+%% Those of all keys of the partition would go on from there, up to where none is left.
+a_context_that_was_made_up_moves_no_number_test_() ->
+    [fun() ->
+         One = write(key(1), <<"1">>, ?STORE, vnode(#{})),
+         [Actor] = maps:keys(seen(key(1), One)),
+         Forged = {{write, value(Value, never), #{Actor => 1 bsl 64 - 1}}, ?STORE, primary},
+         Two = written(key(1), Forged, One),
+         ?assertEqual(#{Actor => 2}, seen(key(1), Two)),
+         ?assertEqual(#{Actor => 3}, seen(key(2), write(key(2), <<"3">>, ?STORE, Two)))
+     end || Value <- [<<"2">>, deleted]].
+
+%% Of a file that somebody has made, for example. No write is taken for one of those it names.
+an_object_that_was_made_up_moves_no_number_test_() ->
+    [fun() ->
+         One = write(key(1), <<"1">>, ?STORE, vnode(#{})),
+         [Actor] = maps:keys(seen(key(1), One)),
+         Number = 1 bsl 56,
+         Made = {#{Actor => Number}, #{{Actor, Number} => value(<<"made up">>, never)}},
+         Two = write(key(2), <<"2">>, ?STORE, Bring({key(2), {Made, ?STORE}}, One)),
+         [Other] = maps:keys(seen(key(2), Two)) -- [Actor],
+         ?assertEqual(#{Actor => Number, Other => 1}, seen(key(2), Two)),
+         ?assertEqual([<<"2">>, <<"made up">>],
+                      lists:sort(weft_kv_object:values(
+                                   weft_kv_object:merge(Made, stored(key(2), Two))))),
+         ?assertEqual(#{Other => 2}, seen(key(3), write(key(3), <<"3">>, ?STORE, Two)))
+     end || Bring <- [fun({Key, {Made, _}}, Vnode) -> merged(Key, Made, Vnode) end,
+                      fun({Key, _} = Item, Vnode) ->
+                          {changes, [{_, Change}], {ok, 1}} =
+                              weft_kv_vnode:command(Key, {merge_all, [Item]}, Vnode),
+                          {ok, Brought} = weft_kv_vnode:change(Key, Change, none, Vnode),
+                          Brought
+                      end,
+                      fun(Item, Vnode) ->
+                          {ok, Taken} = weft_kv_vnode:take([Item], none, Vnode),
+                          Taken
+                      end]].
+
 %% Another replica that has not forgotten the key would take the new value for one that it has seen.
 a_write_of_a_key_that_was_forgotten_is_new_to_other_replicas_test() ->
     One = write(key(1), <<"1">>, ?STORE, vnode(#{grace_ms => 0})),

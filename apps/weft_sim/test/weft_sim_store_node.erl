@@ -39,7 +39,9 @@
                partitions = #{} :: #{non_neg_integer() => ?P:partition()},
                requests = #{} :: #{{Id :: term(), Try :: pos_integer()} =>
                                        {weft_kv_coordinator_core:state(), Client :: node(),
-                                        weft_kv_table:key(), DeadlineMs :: integer()}},
+                                        weft_kv_table:key(),
+                                        {DeadlineMs :: integer(), weft_kv_seen:asked(),
+                                         none | weft_kv_seen:state()}}},
                %% Who brings hints, and waits for an answer. Questions of an earlier start of the
                %% node are others.
                asking = #{} :: #{{Incarnation :: pos_integer(), pos_integer()} => pid()},
@@ -130,9 +132,10 @@ event({message, Client, {client, Id, Key, list}}, Node) ->
     end;
 event({message, Client, {client, Id, Key, Request}}, #node{now_ms = NowMs} = Node) ->
     #{bucket := #{timeout_ms := TimeoutMs}} = Node#node.options,
-    request({Id, 1}, Client, Key, Request, NowMs + TimeoutMs, Node);
-event({timer, {again, Id, Client, Key, Request, DeadlineMs}}, Node) ->
-    request(Id, Client, Key, Request, DeadlineMs, Node);
+    Seen = case Request of read -> none; {write, _, _} -> weft_kv_seen:init(Request) end,
+    request({Id, 1}, Client, Key, Request, {NowMs + TimeoutMs, configured, Seen}, Node);
+event({timer, {again, Id, Client, Key, Request, Asked}}, Node) ->
+    request(Id, Client, Key, Request, Asked, Node);
 event({timer, {request, Id, Timer}}, Node) ->
     coordinator(Id, {timer, Timer}, Node);
 event({timer, {hint, Asked}}, Node) ->
@@ -401,16 +404,18 @@ places({KeyPartition, _, _}, #node{self = Self, up = Up, options = Options} = No
 
 %% --- requests ---------------------------------------------------------------------------------
 
-%% A try of a request of a client, one after the other.
-request({ClientsId, _} = Id, Client, Key, Request, DeadlineMs, Node) ->
-    #node{options = #{bucket := Bucket}, requests = Requests, now_ms = NowMs} = Node,
+%% A try of a request of a client, one after the other, and what a write asks after its answer.
+request({ClientsId, _} = Id, Client, Key, Request, {DeadlineMs, Of, _} = Asked, Node) ->
+    #node{options = #{bucket := #{n := N, r := R} = Bucket}, requests = Requests,
+          now_ms = NowMs} = Node,
     case ring(Node) of
         none -> emit([{send, Client, {result, ClientsId, {error, no_ring}}}], Node);
         _ ->
             {State, Effects} = weft_kv_coordinator_core:init(
                                  Request, places(Key, Node),
-                                 Bucket#{timeout_ms := DeadlineMs - NowMs}),
-            Run = {State, Client, Key, DeadlineMs},
+                                 Bucket#{timeout_ms := max(1, DeadlineMs - NowMs),
+                                         r := case Of of all -> N; configured -> R end}),
+            Run = {State, Client, Key, Asked},
             request_effects(Id, Effects, Node#node{requests = Requests#{Id => Run}})
     end.
 
@@ -431,12 +436,19 @@ request_effect(done, Id, #node{requests = Requests} = Node) ->
 request_effect({after_ms, Ms, Timer}, Id, Node) ->
     emit([{after_ms, Ms, {request, Id, Timer}}], Node);
 request_effect({answer, Answer}, {ClientsId, Try} = Id, #node{requests = Requests} = Node) ->
-    #{Id := {State, Client, Key, DeadlineMs}} = Requests,
+    #{Id := {State, Client, Key, {DeadlineMs, _, Seen} = Asked}} = Requests,
     case {Answer, weft_kv_coordinator_core:again(State)} of
         {{error, _}, {moved, Request}} when Node#node.now_ms + ?MOVED_MS < DeadlineMs ->
-            Again = {again, {ClientsId, Try + 1}, Client, Key, Request, DeadlineMs},
+            Again = {again, {ClientsId, Try + 1}, Client, Key, Request, Asked},
             emit([{after_ms, ?MOVED_MS, Again}], Node);
-        _ -> emit([{send, Client, {result, ClientsId, Answer}}], Node)
+        _ when Seen =:= none -> emit([{send, Client, {result, ClientsId, Answer}}], Node);
+        _ ->
+            case weft_kv_seen:handle(Answer, Seen) of
+                {answer, Result} -> emit([{send, Client, {result, ClientsId, Result}}], Node);
+                {ask, Next, Of, Further} ->
+                    request({ClientsId, Try + 1}, Client, Key, Next, {DeadlineMs, Of, Further},
+                            Node)
+            end
     end;
 request_effect({ask, Place, Request}, Id, Node) ->
     ask({request, Id, Place}, Place, Request, Id, Node);

@@ -250,6 +250,7 @@ decode(_) ->
 known(0, Rest, Known) ->
     {lists:reverse(Known), Rest};
 known(Count, <<Size:16, Actor:Size/binary, Number:64, Rest/binary>>, Known) when Number > 0 ->
+    true = Number =< weft_kv_object:number_max(),
     known(Count - 1, Rest, [{Actor, Number} | Known]).
 
 %% A write that nobody knows of there is none.

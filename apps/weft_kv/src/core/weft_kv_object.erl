@@ -12,14 +12,19 @@
 %% with its next write of that key. With the context of another one it would replace what nobody has
 %% read, as an actor writes many keys.
 %%
+%% A client can make up a context. Were a number in it believed that no actor has given out yet, the
+%% write that gets this number later would be taken for replaced, and be lost. So a context only
+%% takes away values that are there (`put/4'); of what else it names, an object knows what some
+%% replica knows (`weft_kv_seen'). So all numbers in all objects were given out.
+%%
 %% An actor may never use a number twice: it is a replica of one partition, in one run of its
 %% process. Where a replica forgets objects it has to remember the last number that it has used for
 %% any key (`{Actor, Last}'). Otherwise it begins at 1 again with the next write of a forgotten key,
 %% and that is taken for an old one wherever the key was not forgotten.
 -module(weft_kv_object).
 
--export([new/0, put/4, last/2, merge/2, merge/3, once/3, latest/1, siblings/1, values/1, count/1,
-         rename/2, context/2, decode/2, expire/2, living/2]).
+-export([new/0, put/4, knows/2, replace/3, last/2, merge/2, merge/3, once/3, latest/1, siblings/1,
+         values/1, count/1, rename/2, context/2, decode/2, expire/2, living/2, number_max/0]).
 -export_type([object/0, value/0, actor/0, writer/0, context/0, of_key/0, vector/0]).
 
 -type actor() :: binary().
@@ -33,6 +38,8 @@
 -type of_key() :: {Bucket :: atom(), Key :: binary()}.
 
 -define(VERSION, 1).
+%% An actor that wrote a million times a second would get there after two thousand years.
+-define(NUMBER_MAX, (1 bsl 56)).
 %% In a context the key stands in place of an actor that is none. Earlier versions take it for one.
 -define(NO_ACTOR, <<>>).
 
@@ -40,21 +47,33 @@
 -spec new() -> object().
 new() -> {#{}, #{}}.
 
-%% @doc A write by this actor, of a client that has seen what its context says. If the value is
-%% there with its time, and the client has not seen it, another replica was asked for this very
-%% write before, and it is not done twice.
+%% @doc A write by this actor, of a client that has seen what its context says. Of that only values
+%% that are here are replaced. If the value is there with its time, and the client has not seen it,
+%% another replica was asked for this very write before, and it is not done twice.
 -spec put(value(), vector(), writer(), object()) -> object().
 put(Value, Seen, {Actor, Last}, {Known, Values}) ->
-    All = join(Known, Seen),
     Left = maps:filter(fun(Dot, _) -> not covers(Seen, Dot) end, Values),
     case lists:member(Value, maps:values(Left)) of
-        true -> {All, Left};
+        true -> {Known, Left};
         false ->
-            Number = max(Last, maps:get(Actor, All, 0)) + 1,
-            {All#{Actor => Number}, Left#{{Actor, Number} => Value}}
+            Number = max(Last, maps:get(Actor, Known, 0)) + 1,
+            {Known#{Actor => Number}, Left#{{Actor, Number} => Value}}
     end;
 put(Value, Seen, Actor, Object) ->
     put(Value, Seen, {Actor, 0}, Object).
+
+%% @doc Does the object know all that a client has seen?
+-spec knows(vector(), object()) -> boolean().
+knows(Seen, {Known, _}) ->
+    maps:fold(fun(Actor, Number, Is) -> Is andalso covers(Known, {Actor, Number}) end, true, Seen).
+
+%% @doc The object of a write whose client has seen this: it also knows, as replaced, what is known
+%% elsewhere of that. It keeps its values, as those that the client has seen are gone already.
+-spec replace(vector(), Elsewhere :: object(), object()) -> object().
+replace(Seen, {Elsewhere, _}, {Known, Values}) ->
+    There = maps:map(fun(Actor, Number) -> min(Number, map_get(Actor, Elsewhere)) end,
+                     maps:with(maps:keys(Elsewhere), Seen)),
+    {join(Known, There), Values}.
 
 %% @doc The last number of this actor that the object knows.
 -spec last(actor(), object()) -> non_neg_integer().
@@ -148,6 +167,10 @@ join(A, B) ->
                   Vector#{Actor => max(Number, maps:get(Actor, Vector, 0))}
               end, A, B).
 
+%% @doc The highest number that is taken from outside, of writes of an actor.
+-spec number_max() -> pos_integer().
+number_max() -> ?NUMBER_MAX.
+
 %% --- contexts ---------------------------------------------------------------------------------
 
 %% @doc What a client that has read this key has seen.
@@ -160,8 +183,8 @@ context(OfKey, {Known, _}) ->
 %% The same on all nodes, of whatever release.
 hash(OfKey) -> erlang:phash2(OfKey, 1 bsl 32) + 1.
 
-%% @doc A context that a client gives back. It comes from outside, so nothing is believed. Those of
-%% earlier versions do not say of which key they are.
+%% @doc A context that a client gives back. It comes from outside, so nothing is believed, and what
+%% it says may be made up (see above). Those of earlier versions do not say of which key they are.
 -spec decode(of_key(), context() | none) -> {ok, vector()} | {error, bad_context}.
 decode(_, none) ->
     {ok, #{}};
@@ -188,7 +211,7 @@ of_key(_, {error, Reason}) ->
 decoded(<<>>, Vector) ->
     {ok, Vector};
 decoded(<<Size:16, Actor:Size/binary, Number:64, Rest/binary>>, Vector)
-  when Number > 0, not is_map_key(Actor, Vector) ->
+  when Number > 0, Number =< ?NUMBER_MAX, not is_map_key(Actor, Vector) ->
     decoded(Rest, Vector#{Actor => Number});
 decoded(_, _) ->
     {error, bad_context}.

@@ -202,11 +202,9 @@ to_keep({mark, _FromTheFormerOwner}, Kind) -> to_keep(Kind);
 to_keep(_Note, Kind) -> Kind.
 
 %% @private
-change(Key, {merge, Object, Kind, Role}, Note,
-       #replica{hints = Hints, actor = Actor, last = Last} = Replica) ->
+change(Key, {merge, Object, Kind, Role}, Note, #replica{hints = Hints} = Replica) ->
     Merged = merged(Key, Object, to_keep(Note, Kind), Replica),
-    {ok, Merged#replica{last = max(Last, weft_kv_object:last(Actor, Object)),
-                        hints = case Role of
+    {ok, Merged#replica{hints = case Role of
                                     fallback -> Hints#{Key => true};
                                     primary -> Hints
                                 end}};
@@ -233,9 +231,19 @@ merged(Key, Object, #{siblings := Siblings} = Asked, #replica{table = Table} = R
     Kind = maps:remove(durability, Asked),
     ok = weft_kv_table:store(Key, New, Kind, Table),
     #replica{options = #{bytes_max := Max}} = Replica,
-    Stored = logged({stored, Key, New, Kind}, maps:get(durability, Asked, as_configured), Replica),
+    Stored = logged({stored, Key, New, Kind}, maps:get(durability, Asked, as_configured),
+                    numbered(Object, Replica)),
     lists:foldl(fun(Evicted, R) -> logged({removed, Evicted}, written, R) end, Stored,
                 weft_kv_table:evict(Max, Table)).
+
+%% A write of this actor has the number after the last one. An object that names a higher one, as of
+%% a file that somebody has made, knows of writes that were never done, and would take later ones
+%% for them. With another name there are no such writes.
+numbered(Object, #replica{actor = Actor, last = Last, partition = Partition} = Replica) ->
+    case weft_kv_object:last(Actor, Object) of
+        Number when Number =< Last + 1 -> Replica#replica{last = max(Last, Number)};
+        _NeverGivenOut -> Replica#replica{actor = actor(Partition), last = 0}
+    end.
 
 removed(Keys, #replica{table = Table} = Replica) ->
     lists:foldl(fun(Key, R) ->
