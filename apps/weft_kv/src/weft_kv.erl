@@ -30,6 +30,8 @@
 
 -define(KEY_MAX, 4096).
 -define(CONTENT_TYPE_MAX, 255).
+%% What tells two writes of the same bytes at the same time from one that was asked for twice.
+-define(REQUEST_BYTES, 8).
 
 %% @doc As `get/3', with the options of the bucket.
 -spec get(bucket(), key()) -> {ok, binary(), context()} | {siblings, [binary()], context()}
@@ -82,8 +84,9 @@ siblings(Bucket, Key, Given) ->
         false ->
             case object(get, Bucket, Key, Given) of
                 {ok, Object} ->
-                    Values = [Value || #{value := Bytes} = Value <- weft_kv_object:siblings(Object),
-                                       Bytes =/= deleted],
+                    Values = [maps:remove(request, Value)
+                              || #{value := Bytes} = Value <- weft_kv_object:siblings(Object),
+                                 Bytes =/= deleted],
                     {ok, distinct(Values), weft_kv_object:context({Bucket, Key}, Object)};
                 {error, Reason} -> {error, Reason}
             end
@@ -324,7 +327,7 @@ asked(Place, Request, Options, DeadlineMs, State) ->
 
 valued(Value, #{ttl_ms := TtlMs}) ->
     NowMs = erlang:system_time(millisecond),
-    #{value => Value, written_ms => NowMs,
+    #{value => Value, written_ms => NowMs, request => weft_random:bytes(?REQUEST_BYTES),
       expires_ms => case TtlMs of
                         infinity -> never;
                         _ -> NowMs + TtlMs

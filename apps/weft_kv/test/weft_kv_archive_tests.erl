@@ -36,10 +36,14 @@ object() ->
                      end, weft_kv_object:new(), Writes)).
 
 value() ->
-    ?LET({Value, Written, Expires, Typed},
-         {oneof([deleted, binary()]), integer(), oneof([never, integer()]), boolean()},
+    ?LET({Value, Written, Expires, More},
+         {oneof([deleted, binary()]), integer(), oneof([never, integer()]),
+          sublist([{content_type, <<"text/plain">>}, {request, <<0:64>>}])},
          maps:merge(#{value => Value, written_ms => Written, expires_ms => Expires},
-                    case Typed of true -> #{content_type => <<"text/plain">>}; false -> #{} end)).
+                    maps:from_list(More))).
+
+sublist(List) -> ?LET(Is, vector(length(List), boolean()),
+                      [Element || {Element, true} <- lists:zip(List, Is)]).
 
 archive(Objects, Registers) ->
     {First, Writer0} = weft_kv_archive:writer(?ABOUT),

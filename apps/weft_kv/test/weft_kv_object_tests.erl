@@ -38,6 +38,16 @@ a_write_that_is_there_is_not_done_again_test() ->
     ?assertEqual(1, weft_kv_object:last(<<"b">>, weft_kv_object:put(Value, seen(One), <<"b">>,
                                                                     One))).
 
+%% Two clients write the same bytes at the same time.
+another_request_is_another_write_test() ->
+    [First, Second] = [(value(<<"1">>, 5))#{request => Request} || Request <- [<<"x">>, <<"y">>]],
+    One = weft_kv_object:put(First, #{}, <<"a">>, weft_kv_object:new()),
+    Two = weft_kv_object:put(Second, #{}, <<"a">>, One),
+    ?assertEqual([First, Second], weft_kv_object:siblings(Two)),
+    ?assertEqual(Two, weft_kv_object:put(Second, #{}, <<"b">>, Two)),
+    %% Who has seen the first one only deletes that.
+    ?assertEqual([<<"1">>], weft_kv_object:values(put(deleted, seen(One), a, Two))).
+
 a_deletion_that_has_not_seen_a_value_leaves_it_test() ->
     One = put(<<"1">>, #{}, a, weft_kv_object:new()),
     ?assertEqual([<<"1">>], weft_kv_object:values(put(deleted, #{}, b, One))),

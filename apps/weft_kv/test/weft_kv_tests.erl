@@ -12,6 +12,7 @@ on_one_node_test_() ->
      fun(_) -> [{timeout, 30, Test} || Test <- [fun what_was_deleted_stays_so_with_another_n/0,
                                                 fun a_context_is_of_its_key/0,
                                                 fun siblings_are_bounded/0,
+                                                fun each_of_many_equal_writes_counts/0,
                                                 fun odd_arguments_end_no_process/0,
                                                 fun strays_end_no_process/0,
                                                 fun a_start_that_fails_leaves_nothing/0]]
@@ -47,6 +48,22 @@ what_was_deleted_stays_so_with_another_n() ->
 bytes() ->
     {ok, Bytes} = weft_vnode:cover(weft_kv_vnode, bytes, 5000),
     lists:sum([B || {_, B} <- Bytes]).
+
+%% Of so many some are written in the same millisecond. A read shows them as one.
+each_of_many_equal_writes_counts() ->
+    Key = <<"equal">>,
+    Writers = [spawn_monitor(fun() -> {ok, _} = weft_kv:put(things, Key, <<"same">>) end)
+               || _ <- lists:seq(1, 50)],
+    [receive {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(normal, Reason) end
+     || {Pid, Ref} <- Writers],
+    {ok, Partition} = weft_ring:partition({<<"things">>, Key}),
+    {ok, {ok, Object}} =
+        weft_vnode:ask(weft_kv_vnode, {Partition, node(), primary}, {Partition, things, Key},
+                       {read, #{n => 3, evict => false, siblings => true}, primary}, 5000),
+    ?assertEqual(50, weft_kv_object:count(Object)),
+    {ok, [Shown], _} = weft_kv:read(things, Key, #{}),
+    ?assertEqual([expires_ms, value, written_ms], lists:sort(maps:keys(Shown))),
+    {ok, _} = weft_kv:delete(things, Key).
 
 %% The partitions go on.
 configured(N) ->

@@ -17,8 +17,8 @@
 %% </ul>
 %% A text is its size (16) and its bytes. A field of a value is a tag (8), its size (32) and its
 %% bytes: 1 when it was written (ms, 64 signed), 2 when its time is over (the same; without it
-%% never), 3 the value (without it this is a deletion), 4 its content type. A reader skips tags
-%% below 128 that it does not know, and refuses others.
+%% never), 3 the value (without it this is a deletion), 4 its content type, 5 what tells its request
+%% from others. A reader skips tags below 128 that it does not know, and refuses others.
 %%
 %% A later version of weft reads what an earlier one has written. A number behind `archive' that is
 %% higher than the reader's is refused.
@@ -94,7 +94,8 @@ fields(#{written_ms := WrittenMs, expires_ms := ExpiresMs, value := Value} = All
     Fields = [field(1, <<WrittenMs:64>>)]
         ++ [field(2, <<ExpiresMs:64>>) || ExpiresMs =/= never]
         ++ [field(3, Value) || Value =/= deleted]
-        ++ [field(4, Type) || #{content_type := Type} <- [All]],
+        ++ [field(4, Type) || #{content_type := Type} <- [All]]
+        ++ [field(5, Request) || #{request := Request} <- [All]],
     [length(Fields) | Fields].
 
 field(Tag, Bytes) -> [<<Tag, (byte_size(Bytes)):32>>, Bytes].
@@ -273,4 +274,5 @@ field(1, <<Ms:64/signed>>, Value) -> Value#{written_ms => Ms};
 field(2, <<Ms:64/signed>>, Value) -> Value#{expires_ms := Ms};
 field(3, Bytes, Value) -> Value#{value := Bytes};
 field(4, Type, Value) -> Value#{content_type => Type};
-field(Tag, _Later, Value) when Tag > 4, Tag < ?MUST_BE_KNOWN -> Value.
+field(5, Request, Value) -> Value#{request => Request};
+field(Tag, _Later, Value) when Tag > 5, Tag < ?MUST_BE_KNOWN -> Value.

@@ -32,7 +32,9 @@
 -type vector() :: #{actor() => pos_integer()}.
 -type dot() :: {actor(), pos_integer()}.
 -type value() :: #{value := binary() | deleted, written_ms := integer(),
-                   expires_ms := integer() | never, content_type => binary()}.
+                   expires_ms := integer() | never, content_type => binary(),
+                   request => binary()}.
+%% `request': other requests have other bytes there. Values of earlier versions have none.
 -type object() :: {vector(), #{dot() => value()}}.
 -type context() :: binary().
 -type of_key() :: {Bucket :: atom(), Key :: binary()}.
@@ -48,8 +50,8 @@
 new() -> {#{}, #{}}.
 
 %% @doc A write by this actor, of a client that has seen what its context says. Of that only values
-%% that are here are replaced. If the value is there with its time, and the client has not seen it,
-%% another replica was asked for this very write before, and it is not done twice.
+%% that are here are replaced. If the value is there with its time and its request, and the client has
+%% not seen it, another replica was asked for this very write before, and it is not done twice.
 -spec put(value(), vector(), writer(), object()) -> object().
 put(Value, Seen, {Actor, Last}, {Known, Values}) ->
     Left = maps:filter(fun(Dot, _) -> not covers(Seen, Dot) end, Values),
