@@ -329,7 +329,7 @@ valued(Value, #{ttl_ms := TtlMs}) ->
     NowMs = erlang:system_time(millisecond),
     #{value => Value, written_ms => NowMs, request => weft_random:bytes(?REQUEST_BYTES),
       expires_ms => case TtlMs of
-                        infinity -> never;
+                        _ when Value =:= deleted; TtlMs =:= infinity -> never;
                         _ -> NowMs + TtlMs
                     end}.
 

@@ -86,6 +86,29 @@ an_expired_value_is_as_good_as_deleted_test() ->
     ?assertEqual([<<"1">>], weft_kv_object:values(weft_kv_object:expire(99, Object))),
     ?assertEqual([], weft_kv_object:values(weft_kv_object:expire(100, Object))).
 
+what_is_over_sheds_its_bytes_test() ->
+    Value = (value(<<"1">>, 0))#{expires_ms := 100, content_type => <<"text/plain">>},
+    One = weft_kv_object:put(Value, #{}, <<"a">>, weft_kv_object:new()),
+    Two = weft_kv_object:put(value(<<"2">>, 0), #{}, <<"b">>, One),
+    ?assertEqual(Two, weft_kv_object:shed(99, Two)),
+    Shed = weft_kv_object:shed(100, Two),
+    ?assertEqual([#{value => deleted, written_ms => 0, expires_ms => 100}, value(<<"2">>, 0)],
+                 weft_kv_object:siblings(Shed)),
+    ?assertEqual([Shed, Shed], [weft_kv_object:merge(Two, Shed), weft_kv_object:merge(Shed, Two)]).
+
+%% Its time counts from when it was over. That of a deletion from when it was done, and of one of an
+%% earlier version from when that was over.
+what_is_over_is_remembered_from_then_on_test() ->
+    Of = fun(Value, ExpiresMs) ->
+             weft_kv_object:put((value(Value, 10))#{expires_ms := ExpiresMs}, #{}, <<"a">>,
+                                weft_kv_object:new())
+         end,
+    [?assertEqual({Ms, false, true}, {Ms, weft_kv_replica:is_waste(Ms + 49, 50, Object),
+                                      weft_kv_replica:is_waste(Ms + 50, 50, Object)})
+     || {Ms, Object} <- [{100, Of(<<"1">>, 100)},
+                         {100, weft_kv_object:shed(100, Of(<<"1">>, 100))},
+                         {10, Of(deleted, never)}, {100, Of(deleted, 100)}]].
+
 %% --- against histories ------------------------------------------------------------------------
 
 %% Each write is a number; its history is the set of all writes that it has seen. Whatever replicas

@@ -170,6 +170,25 @@ what_is_over_is_forgotten_after_its_time_test() ->
     Short = tick(write(key(1), <<"1">>, Over, ?STORE, vnode(#{grace_ms => 0}))),
     ?assertEqual(0, weft_kv_vnode:cover(bytes, Short)).
 
+%% Only that it was there has to be known for longer.
+what_is_over_takes_no_room_test() ->
+    Over = erlang:system_time(millisecond) - 10,
+    Full = write(key(2), <<"2">>, ?STORE, write(key(1), <<0:80000>>, Over, ?STORE, vnode(#{}))),
+    Object = stored(key(1), Full),
+    Shed = tick(Full),
+    ?assert(weft_kv_vnode:cover(bytes, Shed) < 1000),
+    ?assertEqual({seen(key(1), Full), 1}, {seen(key(1), Shed),
+                                           weft_kv_object:count(stored(key(1), Shed))}),
+    ?assertEqual([<<"2">>], values(key(2), Shed)),
+    %% It was written long ago, and is over since a moment.
+    ?assertEqual(stored(key(1), Shed), stored(key(1), tick(Shed))),
+    %% A replica that has yet to look at it does not bring it back.
+    ?assertEqual({reply, {ok, stored(key(1), Shed)}},
+                 weft_kv_vnode:command(key(1), {{merge, Object}, ?STORE, primary}, Shed)),
+    Other = merged(key(1), Object, vnode(#{})),
+    ?assertEqual(stored(key(1), Shed),
+                 stored(key(1), merged(key(1), stored(key(1), Shed), Other))).
+
 all_items_reach_the_next_owner_in_order_test() ->
     From = lists:foldl(fun(N, V) -> write(key(N), <<N>>, ?STORE, V) end, vnode(#{}),
                        lists:seq(1, 20)),

@@ -24,7 +24,8 @@
 -module(weft_kv_object).
 
 -export([new/0, put/4, knows/2, replace/3, last/2, merge/2, merge/3, once/3, latest/1, siblings/1,
-         values/1, count/1, rename/2, context/2, decode/2, expire/2, living/2, number_max/0]).
+         values/1, count/1, rename/2, context/2, decode/2, expire/2, shed/2, living/2,
+         number_max/0]).
 -export_type([object/0, value/0, actor/0, writer/0, context/0, of_key/0, vector/0]).
 
 -type actor() :: binary().
@@ -92,7 +93,13 @@ merge({KnownA, ValuesA}, {KnownB, ValuesB}) ->
                            end, Values)
            end,
     {join(KnownA, KnownB),
-     maps:merge(Keep(ValuesA, ValuesB, KnownB), Keep(ValuesB, ValuesA, KnownA))}.
+     maps:merge_with(fun same/3, Keep(ValuesA, ValuesB, KnownB), Keep(ValuesB, ValuesA, KnownA))}.
+
+%% The value of one write on two replicas, of which one may have shed its bytes. (An archive that an
+%% earlier version has made may have left something out.)
+same(_, #{value := deleted} = Shed, #{value := Bytes}) when Bytes =/= deleted -> Shed;
+same(_, #{value := Bytes}, #{value := deleted} = Shed) when Bytes =/= deleted -> Shed;
+same(_, A, B) -> max(A, B).
 
 %% @doc The same in a bucket with siblings, or in one without: then only the value that was written
 %% last stays. Where clocks differ, each replica may have dropped the other one's value for one that
@@ -153,6 +160,15 @@ rename(Name, {Known, Values}) ->
 expire(NowMs, {Known, Values}) ->
     {Known, maps:map(fun(_, #{expires_ms := Ms} = Value) when is_integer(Ms), Ms =< NowMs ->
                              Value#{value := deleted};
+                        (_, Value) -> Value
+                     end, Values)}.
+
+%% @doc The same writes, without the bytes of values whose time is over. Such a value has that time,
+%% and a deletion has none.
+-spec shed(integer(), object()) -> object().
+shed(NowMs, Object) ->
+    {Known, Values} = expire(NowMs, Object),
+    {Known, maps:map(fun(_, #{value := deleted} = Value) -> maps:remove(content_type, Value);
                         (_, Value) -> Value
                      end, Values)}.
 

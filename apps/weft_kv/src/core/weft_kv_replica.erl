@@ -43,11 +43,13 @@ grace_ms(Object, #{evict := true}, IsHint, Ms) ->
 grace_ms(_, _, _, Ms) -> Ms.
 
 %% @doc Was everything deleted, or over, for so long that the object can be forgotten? A replica
-%% that was away for longer brings old values back.
+%% that was away for longer brings old values back. (Deletions of earlier versions may have a time
+%% when they are over, and are kept until then.)
 -spec is_waste(NowMs :: integer(), GraceMs :: non_neg_integer(), weft_kv_object:object()) ->
           boolean().
 is_waste(NowMs, GraceMs, Object) ->
-    lists:all(fun(#{value := deleted, written_ms := Ms}) -> Ms + GraceMs =< NowMs;
+    lists:all(fun(#{value := deleted, expires_ms := never, written_ms := Ms}) ->
+                      Ms + GraceMs =< NowMs;
                  (#{expires_ms := never}) -> false;
                  (#{expires_ms := Ms}) -> Ms + GraceMs =< NowMs
               end, weft_kv_object:siblings(Object)).

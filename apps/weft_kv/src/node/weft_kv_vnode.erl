@@ -409,9 +409,22 @@ clean(#replica{table = Table} = Replica) ->
 cleaned(#replica{table = Table, cleaned = Cursor} = Replica) ->
     {Items, Next} = weft_kv_table:page(Cursor, {?CLEANED_MAX, ?CLEANED_BYTES}, Table),
     NowMs = now_ms(),
-    Waste = [Key || {Key, {Object, Kind}} <- Items, not is_blocked(Key, Replica),
-                    is_waste(NowMs, Key, Object, Kind, Replica)],
-    removed(Waste, Replica#replica{cleaned = case Next of done -> start; _ -> Next end}).
+    {Waste, Kept} = lists:partition(fun({Key, {Object, Kind}}) ->
+                                        is_waste(NowMs, Key, Object, Kind, Replica)
+                                    end, [Item || {Key, _} = Item <- Items,
+                                                  not is_blocked(Key, Replica)]),
+    Left = removed([Key || {Key, _} <- Waste],
+                   Replica#replica{cleaned = case Next of done -> start; _ -> Next end}),
+    lists:foldl(fun(Item, R) -> shed(NowMs, Item, R) end, Left, Kept).
+
+%% Of what is over it has to be known for some time that it is, but not what it was.
+shed(NowMs, {Key, {Object, Kind}}, #replica{table = Table} = Replica) ->
+    case weft_kv_object:shed(NowMs, Object) of
+        Object -> Replica;
+        Shed ->
+            ok = weft_kv_table:store(Key, Shed, Kind, Table),
+            logged({stored, Key, Shed, Kind}, written, Replica)
+    end.
 
 now_ms() -> erlang:system_time(millisecond).
 
