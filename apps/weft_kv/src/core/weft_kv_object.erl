@@ -51,8 +51,8 @@
 new() -> {#{}, #{}}.
 
 %% @doc A write by this actor, of a client that has seen what its context says. Of that only values
-%% that are here are replaced. If the value is there with its time and its request, and the client has
-%% not seen it, another replica was asked for this very write before, and it is not done twice.
+%% that are here are replaced. If the value is there with its time and its request, and the client
+%% has not seen it, another replica was asked for this very write before, and it is not done twice.
 -spec put(value(), vector(), writer(), object()) -> object().
 put(Value, Seen, {Actor, Last}, {Known, Values}) ->
     Left = maps:filter(fun(Dot, _) -> not covers(Seen, Dot) end, Values),
