@@ -186,6 +186,8 @@ scale(_Kind, _Unit) -> 1.
 %% {costs, ...} for others, and of the benchmarks of ETS {speedup, ...} by a second scheduler, and
 %% {slower, ...}: how many times as long two take for the writes to these tables. {ratio, Value},
 %% {low, Value} and {high, Value}: of ratios.csv, the ratio to stock and the ends of its interval.
+%% {one_lane, ratio, Value} and so on: the ratio to weft with one lane there. {goal, Id}: what a
+%% target of reports promises.
 %% {slope, File, X, Y, Max} and {r2, File, X, Y, Max}: of the line through the points of these
 %% columns, up to this X. {rows, File, Wanted}: how many rows there are.
 value({over, Other, {Run, Cell, Metric} = Value}) ->
@@ -237,10 +239,25 @@ value({least, {Run, Cell, Metric}}) ->
 value({most, {Run, Cell, Metric}}) ->
     {_, Most} = weft_report_interval:median(results(Run, Cell, Metric)),
     {Most, kind(atom_to_list(Metric))};
+value({one_lane, Column, {Run, Cell, Metric}}) ->
+    {ratio_to(<<"weft_1">>, Run, Cell, Metric, Column), ratio};
+value({goal, Id}) ->
+    [Goal] = [{Threshold, kind(atom_to_list(Metric))}
+              || #{id := Of, threshold := Threshold, metric := Metric} <- weft_report_targets:all(),
+                 Of =:= Id],
+    Goal;
 value({Column, {Run, Cell, Metric}}) ->
-    {median(Run ++ "/ratios.csv", wanted(Cell, Metric), atom_to_binary(Column)), ratio};
+    {ratio_to(<<"stock">>, Run, Cell, Metric, Column), ratio};
 value({Run, Cell, Metric}) ->
     {middle(results(Run, Cell, Metric)), kind(atom_to_list(Metric))}.
+
+%% By a variant of which the name begins so.
+ratio_to(Other, Run, Cell, Metric, Column) ->
+    File = Run ++ "/ratios.csv",
+    {Head, _} = data(File),
+    [Row] = [Row || Row <- rows(File, wanted(Cell, Metric)),
+                    string:prefix(lists:nth(place(<<"stock">>, Head), Row), Other) =/= nomatch],
+    number(lists:nth(place(atom_to_binary(Column), Head), Row)).
 
 results(Run, Cell, Metric) ->
     column(Run ++ "/results.csv", wanted(Cell, Metric), <<"value">>).

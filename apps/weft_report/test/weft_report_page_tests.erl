@@ -76,6 +76,25 @@ the_ratios_of_a_report_are_a_file_too_test() ->
                ?assertEqual([], [Ratio || #{<<"variant">> := <<"stock">>} = Ratio <- Ratios])
            end).
 
+%% Once in the file for programs, once in the page; each has the interval.
+several_lanes_are_compared_with_one_lane_too_test() ->
+    Cell = #{workload => <<"call_beside_bulk">>, size_bytes => 1048576, streams => 8},
+    in_dir(fun(Dir) ->
+               Rows = [{Cell, stock, latency_p99_us, [9000, 9100]},
+                       {Cell, weft_1, latency_p99_us, [1000, 1000]},
+                       {Cell, weft_4, latency_p99_us, [1200, 1300]}],
+               ok = weft_report_sample:write(Dir, Rows, weft_report_sample:environment()),
+               {ok, _, _} = weft_report_page:write(Dir),
+               {ok, Html} = file:read_file(weft_report_page:file(Dir)),
+               ?assertMatch({match, _},
+                            re:run(Html, "Several lanes against one.*weft, 4 lanes.{1,80}p99.{1,60}"
+                                   "1.25.{1,60}1.20 – 1.30.*All cells", [dotall, unicode])),
+               {ok, Text} = file:read_file(weft_report_ratios:file(Dir)),
+               ?assertEqual([[<<"1.25">>, <<"1.2">>, <<"1.3">>, <<"false">>, <<"1.0">>]],
+                            [Ratio || [_, _, _, _, _, _, <<"weft_4">>, _, <<"weft_1">> | Ratio]
+                                          <- weft_report_csv:parse(Text)])
+           end).
+
 a_report_has_the_charts_for_which_there_is_data_test() ->
     in_dir(fun(Dir) ->
                Html = report(Dir),

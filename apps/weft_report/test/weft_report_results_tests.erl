@@ -85,3 +85,18 @@ a_series_is_that_of_the_repetition_with_the_highest_value_test() ->
                  weft_report_results:series(weft_report_sample:cell(#{}), <<"stock">>,
                                             <<"sender_memory_bytes">>,
                                             weft_report_results:new(Rows))).
+
+several_lanes_are_compared_with_one_test() ->
+    Metric = <<"latency_p99_us">>,
+    Results = weft_report_sample:results([{#{}, Variant, latency_p99_us, [5, 6]}
+                                          || Variant <- [weft_1, weft_4, channel_8, weft_tls_4,
+                                                         weft_tls_1, weft_mesh]]
+                                         ++ [{#{}, Variant, calls, [5]}
+                                             || Variant <- [weft_1, weft_4]]),
+    OneLane = fun(Variant, Of) -> weft_report_results:one_lane(key(#{}, Variant, Of), Results) end,
+    ?assertEqual(key(#{}, <<"weft_1">>, Metric), OneLane(<<"weft_4">>, Metric)),
+    ?assertEqual(key(#{}, <<"weft_tls_1">>, Metric), OneLane(<<"weft_tls_4">>, Metric)),
+    [?assertEqual({Variant, none}, {Variant, OneLane(Variant, Of)})
+     || {Variant, Of} <- [{<<"weft_1">>, Metric}, {<<"weft_tls_1">>, Metric},
+                          {<<"weft_mesh">>, Metric}, {<<"channel_8">>, Metric},
+                          {<<"weft_4">>, <<"calls">>}]].

@@ -101,6 +101,52 @@ every_target_of_ours_can_be_judged_test() ->
     ?assertEqual(#{met => 0, missed => 0, within_noise => 0, not_measured => length(Judged)},
                  weft_report_verdict:counts(Judged)).
 
+%% Repetitions of both, and the verdict on the goal of these cells: 1.4 is more than 1.1 and 1.25
+%% times as long, less than 1.5 and 2 times, and 0.7 times as many a second.
+goals_of_cells_are_judged_test_() ->
+    Call = #{workload => <<"call">>, size_bytes => 100},
+    Bulk = #{workload => <<"bulk">>, size_bytes => 65536},
+    Beside = #{workload => <<"call_beside_bulk">>, size_bytes => 1048576, streams => 8},
+    Mesh = #{workload => <<"mesh_calls">>, size_bytes => 100, pairs => 24, streams => 1},
+    Rest = #{size_bytes => 0, pairs => 24},
+    [{atom_to_list(Id),
+      ?_assertEqual([Verdict], [Of || #{target := #{id := Known}, verdict := Of} <- all(Rows),
+                                      Known =:= Id])}
+     || {Id, Verdict, Rows}
+            <- [{call, missed, times(Call, weft_1, stock, latency_p50_us)},
+                {call_paused, missed, times(Call#{workload := <<"call_paused">>}, weft_1, stock,
+                                            latency_p50_us)},
+                {bulk_64k, missed, times(Bulk#{pairs => 8}, stock, weft_1, messages_per_s)},
+                {bulk_64k, not_measured, times(Bulk#{pairs => 64}, stock, weft_1, messages_per_s)},
+                {bulk_10m, met, times(Bulk#{size_bytes := 10485760, pairs => 8}, weft_1, stock,
+                                      messages_per_s)},
+                {lanes_beside_8, met, times(Beside, weft_4, weft_1, latency_p99_us)},
+                {lanes_beside_large, met,
+                 times(Beside#{workload := <<"call_beside_large">>, streams := 1}, weft_4, weft_1,
+                       latency_p99_us)},
+                {mesh_24_1, missed, times(Mesh, stock, weft_1, calls_per_s)},
+                {mesh_40_1, met, times(Mesh#{pairs := 40}, stock, weft_1, calls_per_s)},
+                {maps_channel, missed, times(Bulk#{workload := <<"maps">>}, channel, stock,
+                                             messages_per_s)},
+                {bulk_gateway, met, times(Bulk, stock, weft_gateway, messages_per_s)},
+                {form, missed, times(Rest#{workload => <<"form">>}, weft_1, stock, formed_s)},
+                {form_swim, met, times(Rest#{workload => <<"form">>}, weft_swim, stock_mesh,
+                                       formed_s)}]
+                ++ [{Id, Verdict, [{Rest#{workload => Workload}, Variant, Metric, Values}]}
+                    || {Id, Verdict, Workload, Variant, Metric, Values}
+                           <- [{connection_bytes_weft_1, within_noise, <<"connection">>, weft_1,
+                                connection_bytes, [199000, 201000]},
+                               {connection_processes_weft_mesh, met, <<"connection">>, weft_mesh,
+                                connection_processes, [5, 5]},
+                               {idle_weft_swim, missed, <<"idle">>, weft_swim, idle_percent,
+                                [0.031, 0.04]},
+                               {idle_weft_mesh, met, <<"hour">>, weft_mesh, idle_percent, [0.03]}]]].
+
+all(Rows) -> weft_report_verdict:all(weft_report_sample:results(Rows)).
+
+times(Cell, More, Less, Metric) ->
+    [{Cell, More, Metric, [1400, 1401]}, {Cell, Less, Metric, [1000, 1000]}].
+
 losses_are_all_in_which_a_variant_is_behind_worst_first_test() ->
     Losses = weft_report_verdict:losses(weft_report_sample:results(
         pair(#{}, [50, 60, 40], [100, 100, 100])

@@ -7,7 +7,7 @@
 -module(weft_report_results).
 
 -export([new/1, cells/1, variants/2, measured/4, series/4, trouble/3, absolute/2, ratio/3, ratio/4,
-         sharing/2, best/1, baseline/2, against_stock/2, is_stock/1, headline_metrics/1,
+         sharing/2, best/1, baseline/2, against_stock/2, one_lane/2, is_stock/1, headline_metrics/1,
          variant_order/1]).
 -export_type([results/0, measured/0, key/0, ratio/0, absolute/0]).
 
@@ -197,6 +197,20 @@ against_stock({_, _, Metric} = Key, Results) ->
         {_, none} -> none;
         {_, Stock} -> ratio(Key, Stock, Results)
     end.
+
+%% @doc The same measurement with one lane, where the variant has several and both were measured.
+-spec one_lane(key(), results()) -> key() | none.
+one_lane({Cell, Variant, Metric}, #results{values = Values}) ->
+    Key = {Cell, one_lane(Variant), Metric},
+    case best(Metric) =/= none andalso is_map_key(Key, Values) of
+        true -> Key;
+        false -> none
+    end.
+
+one_lane(<<"weft_tls_", Lanes/binary>>) when Lanes =/= <<"1">> -> <<"weft_tls_1">>;
+one_lane(Several) when Several =:= <<"weft_4">>; Several =:= <<"weft_8">> -> <<"weft_1">>;
+one_lane(<<"channel_8">>) -> <<"channel">>;
+one_lane(_Variant) -> none.
 
 -spec is_stock(Variant :: binary()) -> boolean().
 is_stock(<<"stock", _/binary>>) -> true;

@@ -28,14 +28,15 @@ summary(Results, Environment) ->
 warnings(Texts) ->
     [["\n" || Texts =/= []], [["warning: ", ascii(Text), "\n"] || Text <- Texts]].
 
-%% A run for something else tells nothing of the targets.
+%% A run for something else tells nothing of the targets, and others have what they measured.
 verdicts(_Verdicts, #{met := 0, missed := 0, within_noise := 0}) ->
     [];
 verdicts(Verdicts, #{met := Met, missed := Missed, within_noise := Noise,
                      not_measured := Unmeasured}) ->
     [table(["target", "promised", "measured", "interval", "cells", "verdict"],
            [left, right, right, right, right, left],
-           [verdict_row(Judged) || Judged <- Verdicts]),
+           [verdict_row(Judged) || #{verdict := Verdict} = Judged <- Verdicts,
+                                 Verdict =/= not_measured]),
      io_lib:format("~n~b targets met, ~b missed, ~b within noise of the target, ~b not measured~n",
                    [Met, Missed, Noise, Unmeasured])].
 
@@ -88,8 +89,7 @@ verdict_row(#{target := #{text := Text} = Target, verdict := Verdict, checks := 
               worst := Worst}) ->
     {Promised, Measured, Interval} = worst(Worst, Target),
     [Text, Promised, Measured, Interval,
-     [io_lib:format("~b/~b", [length([x || #{verdict := met} <- Checks]), length(Checks)])
-      || Checks =/= []],
+     io_lib:format("~b/~b", [length([x || #{verdict := met} <- Checks]), length(Checks)]),
      shout(Verdict, Worst)].
 
 shout(missed, Worst) ->
@@ -97,8 +97,6 @@ shout(missed, Worst) ->
 shout(within_noise, _Worst) -> "within noise";
 shout(Verdict, Worst) -> weft_report_words:verdict(Verdict, Worst).
 
-worst(none, #{threshold := Threshold} = Target) ->
-    {weft_report_words:promised(Threshold, Target), "", ""};
 worst(#{result := {failed, _}, threshold := Threshold}, Target) ->
     {weft_report_words:promised(Threshold, Target), "failed", ""};
 worst(#{result := Result, threshold := Threshold}, Target) ->
