@@ -37,6 +37,26 @@ a_node_of_a_mesh_test() ->
             ?assertMatch({caught, {'EXIT', {{no_answer_of, {n, 2}, _}, _}}}, Why)
     end.
 
+%% Nodes that connect slowly: nobody calls before all are connected, and that is no warm-up.
+a_mesh_is_connected_before_it_is_warmed_up_test() ->
+    Self = self(),
+    Nodes = fake([{n, 1}, {n, 2}],
+                 fun(Role, _, connect, _) ->
+                         %% pacing: connecting takes so long.
+                         receive after 200 -> Self ! {connected, Role}, ok end;
+                    (Role, _, run_callers, _) -> Self ! {called, Role}, [100];
+                    (_, _, start_echo, _) -> ok
+                 end),
+    {ok, Values} = weft_bench_mesh:run(#{streams => 1, with => #{duration_ms => 10}}, Nodes),
+    Of = fun(Metric) -> proplists:get_value(Metric, Values) end,
+    ?assert(Of(connect_s) >= 0.2),
+    ?assert(Of(warm_up_s) < 0.1),
+    ?assert(Of(measured_s) < 0.1),
+    ?assertMatch([connected, connected, called, called, called, called],
+                 [What || {What, _} <- received()]).
+
+received() -> receive {_, {n, _}} = Message -> [Message | received()] after 0 -> [] end.
+
 a_worker_of_a_group_test_() ->
     {timeout, 10,
      fun() ->

@@ -22,7 +22,8 @@ cells(quick) ->
 cells(full) ->
     [cell(Kind, Callers, 700, variants(Kind))
      || Kind <- [call, erpc, rpc], Callers <- [1, 16, 128]]
-        ++ [cell(call_paused, 1, 1500, [stock, weft_1])].
+        ++ [cell(call, 256, 700, [stock, weft_1, channel]),
+            cell(call_paused, 1, 1500, [stock, weft_1])].
 
 variants(call) -> [stock, weft_1, weft_4, weft_gateway, channel, stock_tls, weft_tls_1];
 variants(_) -> [stock, weft_1, weft_4, weft_gateway, stock_tls, weft_tls_1].

@@ -26,6 +26,7 @@ cells(full) ->
                 stock_tls, weft_tls_1, weft_tls_4],
     [cell(c, call_beside_bulk, Streams, 2000, Variants) || Streams <- [0, 1, 8, 32]]
         ++ [cell(c, call_beside_flood, Streams, 1500, Variants) || Streams <- [1, 8, 32]]
+        ++ [cell(c, call_beside_flood, 200, 3000, [stock, weft_1, channel])]
         ++ [cell(c, call_beside_large, 1, 2000, [stock, weft_1, weft_4, channel])]
         ++ [on_link(Link, cell(d, call_beside_bulk, Streams, 3000,
                                [stock, weft_1, weft_8, channel]))

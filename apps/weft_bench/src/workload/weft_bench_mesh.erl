@@ -2,7 +2,8 @@
 %% @doc Workload `mesh_calls': calls between nodes that are all connected with each other. On each
 %% node there are some callers. Each sends a small message to a node by chance, waits for the
 %% answer, and goes on with another node. So there are many connections, and each has few messages.
-%% All connections are made before anything is measured.
+%% All connections are made before the warm-up begins, and how long that took is a metric of its own:
+%% the warm-up is calls only.
 -module(weft_bench_mesh).
 -behaviour(weft_bench_workload).
 
@@ -26,10 +27,8 @@ cell(Nodes, Callers, DurationMs) ->
 
 %% @private
 run(#{streams := Callers, with := #{duration_ms := DurationMs}}, Nodes) ->
-    WarmUp = fun() ->
-                     ok = prepare(Nodes),
-                     calls(Nodes, Callers, DurationMs div 4)
-             end,
+    {ConnectUs, ok} = timer:tc(fun() -> prepare(Nodes) end),
+    WarmUp = fun() -> calls(Nodes, Callers, DurationMs div 4) end,
     Measure = fun() ->
                       CpuUs = weft_bench_nodes:cpu_us(Nodes),
                       LatenciesUs = calls(Nodes, Callers, DurationMs),
@@ -38,7 +37,7 @@ run(#{streams := Callers, with := #{duration_ms := DurationMs}}, Nodes) ->
                        | maps:to_list(weft_report_statistics:latencies(LatenciesUs))]
                           ++ weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls)
               end,
-    {ok, weft_bench_workload:warmed_up(WarmUp, Measure)}.
+    {ok, weft_bench_workload:warmed_up(WarmUp, Measure) ++ [{connect_s, ConnectUs / 1.0e6}]}.
 
 %% @doc Makes nodes ready for calls: all are connected with each other, and answer.
 -spec prepare(weft_bench_nodes:nodes()) -> ok.
@@ -73,12 +72,22 @@ answer(Role, {Pid, Monitor}) ->
         {'DOWN', Monitor, process, Pid, Why} -> error({no_answer_of, Role, Why})
     end.
 
-%% @doc On a node: connects it with those that come after it in the list.
+%% @doc On a node: connects it with those that have a name after its own, and returns when it is
+%% connected with the others, too.
 -spec connect([node()]) -> ok.
 connect(Names) ->
     DeadlineMs = now_ms() + ?CONNECT_MS,
     lists:foreach(fun(Name) -> connect(Name, DeadlineMs) end,
-                  [Name || Name <- Names, Name > node()]).
+                  [Name || Name <- Names, Name > node()]),
+    await(Names -- [node()], DeadlineMs).
+
+await(Others, DeadlineMs) ->
+    case Others -- nodes(connected) of
+        [] -> ok;
+        Missing ->
+            now_ms() < DeadlineMs orelse error({not_connected, Missing}),
+            receive after ?AGAIN_MS -> await(Missing, DeadlineMs) end
+    end.
 
 %% Of two that call each other at the same time one may be refused.
 connect(Name, DeadlineMs) ->

@@ -191,7 +191,8 @@ rest_metrics() ->
      {connection_processes, "", less, "processes of a node for each connection"}].
 
 circumstances() ->
-    [{warm_up_s, "s", none, "how long the warm-up took"},
+    [{connect_s, "s", none, "how long it took to connect all nodes, before the warm-up"},
+     {warm_up_s, "s", none, "how long the warm-up took"},
      {measured_s, "s", none, "how long was measured, after the warm-up"},
      {vms_per_core, "", none, "nodes of the cluster for each core of the machine"},
      {quota_percent, "%", none, "of a core, which each node could use at most"},
