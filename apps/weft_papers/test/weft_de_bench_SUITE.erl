@@ -38,7 +38,8 @@ in_groups(Config) ->
                   groups, Config),
     Dir = filename:join(?config(priv_dir, Config), groups),
     ?assertEqual(0, weft_de_bench:main([File, "--nodes", "3", "--variant", "weft_groups",
-                                        "--groups", "2", "--out", Dir])),
+                                        "--groups", "2", "--quota", "30", "--out", Dir])),
+    quotas_are_recorded(Dir),
     Total = counts(Dir, "total.csv"),
     [?assert(maps:get(Operation, Total) > 0)
      || Operation <- [<<"gen_server_call">>, <<"group_register">>, <<"group_whereis">>,
@@ -48,6 +49,22 @@ in_groups(Config) ->
                   {<<"config_groups">>, <<"2">>}],
                  [{Key, proplists:get_value(Key, pairs(Dir))}
                   || Key <- [<<"node_count">>, <<"variant">>, <<"config_groups">>]]).
+
+%% In a file, and on the page; where there are no quotas, how many nodes there were for a core.
+quotas_are_recorded(Dir) ->
+    {ok, [{<<"vms_per_core">>, Vms} | Quotas]} = weft_report_sharing:read(Dir),
+    ?assert(Vms > 0),
+    {ok, Page} = file:read_file(weft_report_load:file(Dir)),
+    ?assertMatch({match, _}, re:run(Page, "VMs per core")),
+    case weft_bench_quota:possible() of
+        {ok, _} ->
+            ?assertMatch([{<<"quota_percent">>, 30}, {<<"throttled_percent">>, _},
+                          {<<"quota_used_percent">>, Used}, {<<"machine_busy_percent">>, _}]
+                         when Used > 0, Quotas),
+            ?assertMatch({match, _}, re:run(Page, "throttled"));
+        {error, _} ->
+            ?assertEqual([], Quotas)
+    end.
 
 %% Each look-up and each unregister was preceded by what it needs; the nodes' files tell the same
 %% as the sum; and no operation failed.

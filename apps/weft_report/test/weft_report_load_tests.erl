@@ -35,9 +35,25 @@ times_have_a_distribution_test() ->
      || Text <- ["service time", "response time", ">99.9 %<", "90.0 %: 20 us", "99.99 %: 3.00 ms"]],
     {ok, _, _} = xmerl_sax_parser:stream(unicode:characters_to_binary(Page), []).
 
+%% Whether the quotas were what held the nodes up, and whether there was enough of the machine.
+what_quotas_did_is_told_test() ->
+    Sharing = [{vms_per_core, 10.0}, {quota_percent, 4}, {throttled_percent, 87.5},
+               {quota_used_percent, 93.0}],
+    Told = fun(Busy) -> page([{"a", 1}], 0, none, Sharing ++ [{machine_busy_percent, Busy}]) end,
+    [?assertMatch({match, _}, re:run(Told(99), Row, [dotall]))
+     || Row <- ["throttled<.{1,40}>87.5 %<", "used of all quotas<.{1,40}>93.0 %<",
+                "machine busy<.{1,40}>99.0 %<", "Warning: the cores were busy for 99.0 %"]],
+    ?assertEqual(nomatch, string:find(Told(60), "Warning")),
+    %% Without quotas nobody was promised anything.
+    ?assertEqual(nomatch, string:find(page([{"a", 1}], 0, none, [{machine_busy_percent, 99}]),
+                                      "Warning")),
+    ?assertEqual(nomatch, string:find(page([{"a", 1}]), "The nodes and the machine")).
+
 page(Counts) -> page(Counts, 0, none).
 
-page(Counts, Failed, Distribution) ->
+page(Counts, Failed, Distribution) -> page(Counts, Failed, Distribution, none).
+
+page(Counts, Failed, Distribution, Sharing) ->
     Dir = filename:join(filename:basedir(user_cache, "weft_report_load_tests"),
                         integer_to_list(erlang:unique_integer([positive]))),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
@@ -51,6 +67,7 @@ page(Counts, Failed, Distribution) ->
                             {"environment.csv", ["config_driver,none\n"]}]
          ++ [{"distribution.csv", [weft_report_csv:line(Line) || Line <- Distribution]}
              || Distribution =/= none]],
+    _ = Sharing =:= none orelse weft_report_sharing:write(Dir, Sharing),
     try
         ok = weft_report_load:write(Dir),
         {ok, Page} = file:read_file(weft_report_load:file(Dir)),

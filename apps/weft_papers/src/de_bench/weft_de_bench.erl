@@ -8,7 +8,8 @@
 %% next, runs the load of
 %% the configuration (that of DE-Bench: duration, concurrent, report_interval, operations,
 %% packet_size, delay_remote_function, transitive_connection) on each of them, and adds up. Each
-%% node leaves its files in DIR/N (`weft_load_files'); the sum is in DIR. A node that is lost is
+%% node leaves its files in DIR/N (`weft_load_files'); the sum is in DIR, with how the nodes shared
+%% the machine, and whether quotas held them up (`weft_report_sharing'). A node that is lost is
 %% told, and the others go on. Names of nodes in the configuration (erlange_nodes) are not used:
 %% nodes are started here.
 -module(weft_de_bench).
@@ -108,8 +109,7 @@ in_place(Place, Config, Dir, #{nodes := Count} = Shape, {Variant, Quota}) ->
                      end,
             try loads(Config, filename:absname(Dir), Nodes, Shared) of
                 {ok, Outcome, {ok, Sharing}} ->
-                    [io:format("~ts: ~.1f~n", [Metric, float(Value)])
-                     || {Metric, Value} <- Sharing],
+                    ok = shared(Dir, Sharing),
                     {ok, Outcome};
                 {error, Text} ->
                     {error, Text}
@@ -118,6 +118,14 @@ in_place(Place, Config, Dir, #{nodes := Count} = Shape, {Variant, Quota}) ->
         {error, Text} ->
             {error, "the nodes do not start: " ++ Text}
     end.
+
+%% What the quotas did is a result, too.
+shared(Dir, Sharing) ->
+    ok = weft_report_sharing:write(Dir, Sharing),
+    {ok, Read} = weft_report_sharing:read(Dir),
+    [io:format("~ts: ~ts~n", [Name, weft_report_terminal:ascii(Value)])
+     || {Name, Value} <- weft_report_sharing:texts(Read)],
+    ok.
 
 %% @doc Runs a configuration on the nodes of a cluster that is there: all get ready, and then begin
 %% at the same moment. The directory is one of an absolute name. What is told of a node that is lost

@@ -19,9 +19,10 @@ file(Dir) -> filename:join(Dir, "report.html").
 -spec write(file:filename()) -> ok | {error, string()}.
 write(Dir) ->
     case {read(Dir, "series.csv"), read(Dir, "total.csv"), read(Dir, "environment.csv"),
-          read(Dir, "errors.csv"), read(Dir, "distribution.csv")} of
-        {{ok, Series}, {ok, Totals}, {ok, Environment}, {ok, Errors}, {ok, Distribution}} ->
-            Page = page(Series, Totals, Environment, Errors, Distribution),
+          read(Dir, "errors.csv"), read(Dir, "distribution.csv"), weft_report_sharing:read(Dir)} of
+        {{ok, Series}, {ok, Totals}, {ok, Environment}, {ok, Errors}, {ok, Distribution},
+         {ok, Sharing}} ->
+            Page = page(Series, Totals, Environment, Errors, Distribution, Sharing),
             case file:write_file(file(Dir), Page) of
                 ok -> ok;
                 {error, Reason} -> failure(file(Dir), Reason)
@@ -43,7 +44,7 @@ read(Dir, Name) ->
 failure(File, Reason) ->
     {error, lists:flatten(io_lib:format("~ts: ~ts", [File, file:format_error(Reason)]))}.
 
-page(Series, Totals, Environment, Errors, Distribution) ->
+page(Series, Totals, Environment, Errors, Distribution, Sharing) ->
     Driver = proplists:get_value(<<"config_driver">>, [{K, V} || [K, V] <- Environment], <<"?">>),
     Title = ["load: ", Driver],
     weft_report_html:page(Title, weft_report_html:style(),
@@ -56,6 +57,8 @@ page(Series, Totals, Environment, Errors, Distribution) ->
                                     in_parts(Series, fun(Part) -> shares(Part, Distribution) end))
                             || Distribution =/= []],
                            [section("Errors", errors(Errors)) || Errors =/= []],
+                           [section("The nodes and the machine", sharing(Sharing))
+                            || Sharing =/= []],
                            section("Environment", environment(Environment))]).
 
 how_to_read() ->
@@ -204,6 +207,16 @@ percentile(Percent) -> [float_to_list(float(Percent), [{decimals, 9}, compact]),
 errors(Errors) ->
     weft_report_html:table("By reason, most frequent first", [{"error", ""}, {"count", "number"}],
                            [[?T(Error), ?T(Count)] || [Error, Count] <- Errors]).
+
+%% Throttled near 100 %: the quota is what held the nodes up.
+sharing(Sharing) ->
+    Busy = [Percent || {<<"machine_busy_percent">>, Percent} <- Sharing,
+                       lists:keymember(<<"quota_percent">>, 1, Sharing)],
+    [[?E(p, [], ?T(["Warning: ", Text])) || Percent <- Busy,
+                                            Text <- weft_report_warnings:busy(Percent)],
+     weft_report_html:table("While it was measured", [{"what", ""}, {"value", "number"}],
+                            [[?T(Name), ?T(Value)]
+                             || {Name, Value} <- weft_report_sharing:texts(Sharing)])].
 
 environment(Environment) ->
     weft_report_html:table("Machine, system and configuration", [{"what", ""}, {"value", "long"}],

@@ -4,7 +4,7 @@
 %% took less time than their warm-up.
 -module(weft_report_warnings).
 
--export([all/2, shares/1]).
+-export([all/2, shares/1, busy/1]).
 -export_type([environment/0]).
 
 %% Above this cores have nothing left to give.
@@ -60,14 +60,18 @@ failure(Cell, Variant, [Note | _] = Notes) ->
 %% @doc Those about quotas, which are a promise of the machine.
 -spec shares(weft_report_results:results()) -> [unicode:chardata()].
 shares(Results) ->
-    [[weft_report_words:cell(Cell), ", ", weft_report_words:variant(Variant), ": the cores were ",
-      "busy for ", weft_report_words:value(Busy, "%"), " of the time, and nodes may have had less "
-      "than their quotas"]
+    [[weft_report_words:cell(Cell), ", ", weft_report_words:variant(Variant), ": ", Text]
      || Cell <- weft_report_results:cells(Results),
         Variant <- weft_report_results:variants(Cell, Results),
         {ok, _} <- [recorded(Cell, Variant, <<"quota_percent">>, Results)],
         {ok, #{median := Busy}} <- [recorded(Cell, Variant, <<"machine_busy_percent">>, Results)],
-        Busy > ?BUSY_PERCENT].
+        Text <- busy(Busy)].
+
+%% @doc The warning about quotas on a machine that was busy for so much of the time, if it is one.
+-spec busy(Percent :: number()) -> [unicode:chardata()].
+busy(Percent) ->
+    [["the cores were busy for ", weft_report_words:value(Percent, "%"), " of the time, and nodes "
+      "may have had less than their quotas"] || Percent > ?BUSY_PERCENT].
 
 %% Then most of what there was to get used to may have come while it was measured.
 warm_ups(Results) ->
