@@ -40,6 +40,7 @@ schedulers_are_swept(Config) ->
                  lists:usort([{Bench, At} || #{bench := Bench, at := At} <- Rows])),
     [?assert(Ms > 0) || #{ms := Ms} <- Rows],
     Otp = erlang:system_info(otp_release),
+    what_was_run_is_told(Otp, length(Benches), Dir),
     {ok, Speedups} = file:read_file(filename:join([Dir, "mbrot", "measurements",
                                                    Otp ++ ".sched.speedup"])),
     ?assertMatch([[_, <<"1">>, <<"1.000">>], [_, <<"2">>, _]],
@@ -48,6 +49,26 @@ schedulers_are_swept(Config) ->
     {ok, Page} = file:read_file(weft_bencherl_report:file(Dir)),
     {_, _} = xmerl_scan:string(unicode:characters_to_list(
                                  string:replace(Page, "<!DOCTYPE html>\n", ""))).
+
+%% Each point with what its emulator says itself, and what the run was told.
+what_was_run_is_told(Otp, Benches, Dir) ->
+    {ok, Text} = file:read_file(filename:join(Dir, "points.csv")),
+    [Heads | Lines] = weft_report_csv:parse(Text),
+    Points = [maps:from_list(lists:zip(Heads, Line)) || Line <- Lines],
+    ?assertEqual(2 * Benches, length(Points)),
+    Release = list_to_binary(Otp),
+    ?assertMatch([#{<<"schedulers">> := <<"1">>, <<"schedulers_online">> := <<"1">>,
+                    <<"emulator_flags">> := <<"+S 1:1">>},
+                  #{<<"schedulers">> := <<"2">>, <<"schedulers_online">> := <<"2">>,
+                    <<"slaves">> := <<"0">>, <<"version">> := <<"short">>,
+                    <<"iterations">> := <<"2">>, <<"otp_release">> := Release,
+                    <<"arguments">> := <<"[", _/binary>>}],
+                 [Point || #{<<"bench">> := <<"mbrot">>} = Point <- Points]),
+    {ok, Environment} = weft_report_record:read_environment(Dir),
+    ?assertMatch(#{<<"config_schedulers">> := <<"[1,2]">>, <<"config_version">> := <<"short">>,
+                   <<"config_iterations">> := <<"2">>, <<"config_otps">> := _, <<"benches">> := _},
+                 Environment),
+    ?assertNot(is_map_key(<<"config_cookie">>, Environment)).
 
 %% Both workloads of ETS, with few operations; all tables are in the speed-ups.
 tables_are_swept(Config) ->

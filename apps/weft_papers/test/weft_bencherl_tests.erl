@@ -127,6 +127,19 @@ configuration_of_a_benchmark_test() ->
     {error, Text} = weft_bencherl_config:of_bench(One, Run),
     ?assertMatch({match, _}, re:run(Text, "one/conf/bench.conf: line 2: ITERATIONS wants")).
 
+the_configuration_is_written_down_test() ->
+    Config = (weft_bencherl_config:defaults())#{schedulers := [1, 4], cookie := "secret"},
+    Own = Config#{iterations := 7, extra_args := ["+P", "5000"]},
+    Told = weft_bencherl_config:environment(Config, [{#{name => "bang"}, Config},
+                                                     {#{name => "big"}, Own}]),
+    ?assertEqual("[1,4]", proplists:get_value("config_schedulers", Told)),
+    ?assertEqual("short", proplists:get_value("config_version", Told)),
+    ?assertEqual("[\"bang\",\"big\"]", proplists:get_value("benches", Told)),
+    ?assertEqual("#{extra_args => [\"+P\",\"5000\"],iterations => 7}",
+                 proplists:get_value("config_of_big", Told)),
+    ?assertNot(proplists:is_defined("config_of_bang", Told)),
+    ?assertEqual([], [Value || {_, Value} <- Told, string:find(Value, "secret") =/= nomatch]).
+
 bad_configurations_test() ->
     [begin
          {error, Text} = weft_bencherl_config:parse(Line),

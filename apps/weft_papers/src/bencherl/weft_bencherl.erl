@@ -90,7 +90,8 @@ run(Config, Progress) ->
                                        ++ weft_bencherl_config:ignored(Config, Benches)],
             Dir = filename:absname(dir(Config)),
             ok = weft_report_file:directory(filename:join(Dir, "logs")),
-            ok = weft_report_record:write_environment(Dir, weft_bench_environment:gather([])),
+            Wanted = weft_bencherl_config:environment(Config, Benches),
+            ok = weft_report_record:write_environment(Dir, weft_bench_environment:gather(Wanted)),
             Points = points(Benches),
             weft_bench_place:with(weft_bench_link:loopback(), Dir,
                                   fun(Place) -> measured(Points, Dir, Place, Progress) end);
@@ -130,12 +131,12 @@ points(Benches) ->
 
 measured(Points, Dir, Place, Progress) ->
     Count = length(Points),
-    Device = weft_bencherl_files:open(Dir),
+    Tables = weft_bencherl_files:open(Dir),
     Results = [begin
                    Progress(io_lib:format("~b of ~b  ~ts", [Number, Count, title(Point)])),
-                   {Point, kept(Point, measure(Point, Dir, Place, Device), Dir, Device)}
+                   {Point, kept(Point, measure(Point, Dir, Place, Tables), Tables)}
                end || {Number, Point} <- lists:enumerate(Points)],
-    ok = file:close(Device),
+    ok = weft_bencherl_files:close(Tables),
     Rows = lists:append([Of || {_, {Of, _}} <- Results]),
     ok = weft_bencherl_files:write(Dir, Rows, formats(Points)),
     ok = weft_bencherl_report:write(Dir, Rows),
@@ -144,10 +145,10 @@ measured(Points, Dir, Place, Progress) ->
                       || {Point, {_, {error, Text, _}}} <- Results]}}.
 
 %% What has no time because of a failure is in the table, too.
-kept(Point, {_, {error, _, Left}} = Result, Dir, Device) ->
-    _ = weft_bencherl_files:append(Dir, Device, rows(Point, [{What, none} || What <- Left])),
+kept(Point, {_, {error, _, Left}} = Result, Tables) ->
+    _ = weft_bencherl_files:append(Tables, rows(Point, [{What, none} || What <- Left])),
     Result;
-kept(_Point, Result, _Dir, _Device) ->
+kept(_Point, Result, _Tables) ->
     Result.
 
 formats(Points) ->
@@ -175,12 +176,12 @@ at(#{axis := sched, schedulers := S}) -> S;
 at(#{axis := node, slaves := N}) -> N.
 
 %% Each point has an emulator of its own, so no benchmark finds what another one has left.
-measure(#{slaves := Count} = Point, Dir, Place, Device) ->
+measure(#{slaves := Count} = Point, Dir, Place, Tables) ->
     Started = [weft_bencherl_node:start(Number, emulator(Point), Dir, Place)
                || Number <- lists:seq(0, Count)],
     try
         case [Text || {error, Text} <- Started] of
-            [] -> on([Emulator || {ok, Emulator} <- Started], Point, Dir, Device);
+            [] -> on([Emulator || {ok, Emulator} <- Started], Point, Dir, Tables);
             [Text | _] -> not_begun(Text, Point)
         end
     after
@@ -191,16 +192,31 @@ measure(#{slaves := Count} = Point, Dir, Place, Device) ->
 not_begun(Text, #{config := #{iterations := Iterations}}) ->
     {[], {error, Text, lists:duplicate(Iterations, "")}}.
 
-emulator(#{otp := {_, Emulator}, erl_args := {_, Args}, schedulers := S, config := Config}) ->
-    #{cookie := Cookie, extra_args := Extra, code_path := Path, environment := Environment,
+emulator(#{otp := {_, Emulator}, config := Config} = Point) ->
+    #{cookie := Cookie, code_path := Path, environment := Environment,
       directory := Directory} = Config,
     #{emulator => Emulator, cookie => Cookie, code_path => Path, environment => Environment,
-      directory => Directory,
-      arguments => string:lexemes(Args, " ") ++ Extra
-          ++ ["+S", lists:flatten(io_lib:format("~b:~b", [S, S]))]}.
+      directory => Directory, arguments => flags(Point)}.
+
+flags(#{erl_args := {_, Args}, schedulers := S, config := #{extra_args := Extra}}) ->
+    string:lexemes(Args, " ") ++ Extra ++ ["+S", lists:flatten(io_lib:format("~b:~b", [S, S]))].
+
+%% An emulator that does not answer is told of where it is measured.
+told_of(Master, Sets, Point, Tables) ->
+    case weft_bencherl_node:call(Master, weft_bencherl_executor, emulator, [], ?ANSWER_MS) of
+        {ok, Emulator} -> weft_bencherl_files:point(Tables, described(Point, Sets, Emulator));
+        {error, _} -> ok
+    end.
+
+described(#{bench := #{name := Name}, otp := {Otp, _}, axis := Axis, schedulers := S, slaves := N,
+            config := #{version := Version, iterations := Iterations}} = Point, Sets, Emulator) ->
+    Emulator#{bench => Name, otp => Otp, axis => Axis, schedulers => S, slaves => N,
+              version => Version, iterations => Iterations,
+              arguments => lists:join(" ", [weft_bencherl_executor:what(Args) || Args <- Sets]),
+              emulator_flags => lists:join(" ", flags(Point))}.
 
 on([Master | Slaves] = All, #{bench := #{module := Module} = Bench, config := Config} = Point,
-   Dir, Device) ->
+   Dir, Tables) ->
     #{timeout_ms := TimeoutMs, iterations := Iterations} = Config,
     Options = for_executor(Point, [weft_bencherl_node:name(Slave) || Slave <- Slaves], Dir),
     Outputs = [output(Point, Iteration, Dir) || Iteration <- lists:seq(1, Iterations)],
@@ -215,9 +231,10 @@ on([Master | Slaves] = All, #{bench := #{module := Module} = Bench, config := Co
         [] ->
             case Call(sets, [Options]) of
                 {ok, Sets} ->
+                    ok = told_of(Master, Sets, Point, Tables),
                     Runs = [[Args, Options#{output := Output}] || Args <- Sets, Output <- Outputs],
                     each(Runs, Call, fun(Timings) ->
-                                             weft_bencherl_files:append(Dir, Device,
+                                             weft_bencherl_files:append(Tables,
                                                                         rows(Point, Timings))
                                      end, []);
                 {error, Text} -> not_begun(Text, Point)

@@ -34,7 +34,7 @@
 %% read, and have no effect: nodes are made for each measurement, and plots are made always.
 -module(weft_bencherl_config).
 
--export([read/1, parse/1, defaults/0, of_bench/2, ignored/2]).
+-export([read/1, parse/1, defaults/0, of_bench/2, ignored/2, environment/2]).
 -export_type([config/0]).
 
 -type config() :: #{schedulers := [pos_integer(), ...], slaves := [non_neg_integer(), ...],
@@ -115,6 +115,23 @@ ignored(#{ignored := OfRun}, Benches) ->
      || {Where, [_ | _] = Keys} <- [{"run.conf", OfRun}
                                     | [{Name, Keys} || {#{name := Name}, #{ignored := Keys}}
                                                            <- Benches]]].
+
+%% @doc What was wanted, for the file of the environment: each key of the run, and what a benchmark
+%% has otherwise. Cookies are nobody's business, and where results go is known.
+-spec environment(config(), [{weft_bencherl_bench:bench(), config()}]) ->
+          [{Key :: string(), Value :: string()}].
+environment(Config, Benches) ->
+    Told = maps:without([cookie, results, ignored], Config),
+    [{"config_" ++ atom_to_list(Key), in_text(Value)}
+     || {Key, Value} <- lists:sort(maps:to_list(Told))]
+        ++ [{"benches", in_text([Name || {#{name := Name}, _} <- Benches])}]
+        ++ [{"config_of_" ++ Name, in_text(Own)}
+            || {#{name := Name}, Of} <- Benches,
+               Own <- [maps:filter(fun(Key, Value) -> map_get(Key, Told) =/= Value end,
+                                   maps:with(maps:keys(Told), Of))],
+               Own =/= #{}].
+
+in_text(Value) -> lists:flatten(io_lib:format("~0tp", [Value])).
 
 folded(Set, Config, Text) ->
     case unicode:characters_to_list(Text) of

@@ -9,7 +9,7 @@
 %% datadir. Only run/3 is timed.
 -module(weft_bencherl_executor).
 
--export([sets/2, run/3, what/1]).
+-export([emulator/0, sets/2, run/3, what/1]).
 -export_type([timing/0, options/0]).
 
 %% What was run, as text (arguments, and the phase if there are any), and how long it took.
@@ -18,6 +18,14 @@
 -type options() :: #{version := short | intermediate | long, slaves := [node()],
                      schedulers := pos_integer(), output := file:filename(),
                      datadir := file:filename(), timeout_ms := pos_integer()}.
+
+%% @doc What this emulator says of itself. Labels are only what somebody calls it.
+-spec emulator() -> {ok, #{otp_release := string(), erts := string(), emulator := atom(),
+                           schedulers_online := pos_integer()}}.
+emulator() ->
+    Flavour = try erlang:system_info(emu_flavor) catch error:badarg -> emu end,
+    {ok, #{otp_release => erlang:system_info(otp_release), erts => erlang:system_info(version),
+           emulator => Flavour, schedulers_online => erlang:system_info(schedulers_online)}}.
 
 %% @doc The sets of arguments. The error is a text.
 -spec sets(module(), options()) -> {ok, [[term()]]} | {error, string()}.

@@ -3,6 +3,8 @@
 %%
 %% ```
 %% DIR/results.csv                             every single time; none for what failed
+%% DIR/points.csv                              what was run at each point: the benchmark and its
+%%                                             sets of arguments, and the emulator as it says itself
 %% DIR/BENCH/output/OTP[_ARGS].AXIS.N.out      what the benchmark printed
 %% DIR/BENCH/output/OTP[_ARGS].AXIS.N.I.out    and what it printed in iteration I, from the second
 %% DIR/BENCH/measurements/OTP[_ARGS].AXIS.time     WHAT <tab> N <tab> seconds, for each point
@@ -10,21 +12,45 @@
 %% '''
 -module(weft_bencherl_files).
 
--export([open/1, append/3, read/1, output/4, emptied/1, write/3, insane/1, points/1]).
+-export([open/1, close/1, append/2, point/2, read/1, output/4, emptied/1, write/3, insane/1,
+         points/1]).
+-export_type([tables/0, point/0]).
 
 -define(COLUMNS, [bench, otp, erl_args, axis, at, what, ms]).
+-define(OF_POINTS, [bench, axis, schedulers, slaves, version, iterations, arguments,
+                    otp, otp_release, erts, emulator, emulator_flags, schedulers_online]).
 
-%% @doc Begins the table of all times.
--spec open(file:filename()) -> file:io_device().
+-opaque tables() :: #{dir := file:filename(), results := file:io_device(),
+                      points := file:io_device()}.
+%% Keys are the columns.
+-type point() :: #{atom() => atom() | number() | unicode:chardata()}.
+
+%% @doc Begins the tables of all times, and of all points.
+-spec open(file:filename()) -> tables().
 open(Dir) ->
-    weft_report_file:open(results(Dir), weft_report_csv:line(?COLUMNS)).
+    #{dir => Dir,
+      results => weft_report_file:open(results(Dir), weft_report_csv:line(?COLUMNS)),
+      points => weft_report_file:open(of_points(Dir), weft_report_csv:line(?OF_POINTS))}.
+
+%% @doc Ends them.
+-spec close(tables()) -> ok.
+close(#{results := Results, points := Points}) ->
+    ok = file:close(Results),
+    ok = file:close(Points).
 
 results(Dir) -> filename:join(Dir, "results.csv").
 
-%% @doc Adds rows to it, and answers them.
--spec append(file:filename(), file:io_device(), [weft_bencherl:row(Ms)]) ->
-          [weft_bencherl:row(Ms)] when Ms :: float() | none.
-append(Dir, Device, Rows) ->
+of_points(Dir) -> filename:join(Dir, "points.csv").
+
+%% @doc Adds a point.
+-spec point(tables(), point()) -> ok.
+point(#{dir := Dir, points := Device}, Point) ->
+    weft_report_file:append(of_points(Dir), Device,
+                            weft_report_csv:line([map_get(Column, Point) || Column <- ?OF_POINTS])).
+
+%% @doc Adds rows to the times, and answers them.
+-spec append(tables(), [weft_bencherl:row(Ms)]) -> [weft_bencherl:row(Ms)] when Ms :: float() | none.
+append(#{dir := Dir, results := Device}, Rows) ->
     Lines = [weft_report_csv:line([Bench, Otp, Args, Axis, At, What, Ms])
              || #{bench := Bench, otp := Otp, erl_args := Args, axis := Axis, at := At,
                   what := What, ms := Ms} <- Rows],
