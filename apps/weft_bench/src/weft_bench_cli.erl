@@ -59,6 +59,7 @@ command(#{workloads := Workloads, commands := Commands} = More) ->
                       "compare" => weft_bench_compare:command(),
                       "load" => weft_load_cli:command(maps:get(load_hosts, More, none)),
                       "groups" => weft_bench_groups:command(),
+                      "hour" => weft_bench_hour:command(),
                       "topologies" => weft_bench_topologies:command(),
                       "costs" => weft_bench_costs:command(),
                       "names" => weft_bench_names:command(),
@@ -218,9 +219,7 @@ in_words(Cells, Options) ->
 %% ---- measuring ----
 
 measure(Cells, Options) ->
-    {{Year, Month, Day}, {Hour, Minute, Second}} = calendar:local_time(),
-    Run = lists:flatten(io_lib:format("~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0b",
-                                      [Year, Month, Day, Hour, Minute, Second])),
+    Run = weft_bench_arguments:run_name(),
     BuildDir = filename:join(os:getenv("REBAR_BASE_DIR", "_build"), "bench"),
     Dir = maps:get(out, Options, filename:join(BuildDir, Run)),
     ok = free(Dir),

@@ -151,18 +151,27 @@ nodes_at_rest_are_measured(Config) ->
     ?assert(Bytes > 10000),
     is_full() andalso an_hour_in_short(Config).
 
-%% A sample of each minute, at its time; and their mean.
+%% Two clusters at the same time: a sample of each minute, at its time, and their mean; and all
+%% nodes are counted.
 an_hour_in_short(Config) ->
-    Rows = run(["--quick", "--suites", "hour", "--variants", "weft_mesh", "--repetitions", "1"],
-               Config),
-    [Minutes, Memory] = [[{AtMs, Value} || #{metric := M, value := Value, at_ms := AtMs} <- Rows,
-                                           M =:= Metric]
-                         || Metric <- [<<"idle_minute_percent">>, <<"node_memory_bytes">>]],
-    [Mean] = [Value || #{metric := <<"idle_percent">>, value := Value} <- Rows],
-    ?assertMatch([_, _, _, _], Minutes),
-    [?assert(AtMs >= 500 * N) || {N, {AtMs, _}} <- lists:enumerate(Minutes)],
-    ?assert(abs(Mean - lists:sum([Value || {_, Value} <- Minutes]) / 4) < 0.001),
-    ?assertMatch([_, _, _, _], [Bytes || {_, Bytes} <- Memory, Bytes > 10000000]).
+    Dir = filename:join(dir(Config), "hour"),
+    ?assertEqual(ok, weft_bench_hour:run(#{nodes => [3], variants => [stock_mesh, weft_mesh],
+                                           at_once => true, settle_ms => 1000, samples => 4,
+                                           each_ms => 500, out => Dir})),
+    {ok, Rows} = weft_report_record:read(Dir),
+    [begin
+         Of = fun(Metric) -> [{AtMs, Value} || #{metric := M, value := Value, at_ms := AtMs,
+                                                 variant := V} <- Rows, M =:= Metric, V =:= Variant]
+              end,
+         [_, _, _, _] = Minutes = Of(<<"idle_minute_percent">>),
+         [?assert(AtMs >= 500 * N) || {N, {AtMs, _}} <- lists:enumerate(Minutes)],
+         [{0, Mean}] = Of(<<"idle_percent">>),
+         ?assert(abs(Mean - lists:sum([Value || {_, Value} <- Minutes]) / 4) < 0.001),
+         ?assertMatch([_, _, _, _], [Bytes || {_, Bytes} <- Of(<<"node_memory_bytes">>),
+                                              Bytes > 10000000]),
+         ?assertEqual([{0, 6 / erlang:system_info(logical_processors_available)}],
+                      Of(<<"vms_per_core">>))
+     end || Variant <- [<<"stock_mesh">>, <<"weft_mesh">>]].
 
 %% All runs are in one directory, so what the one before has left there goes first.
 run(Arguments, Config) ->

@@ -57,6 +57,22 @@ a_mesh_is_connected_before_it_is_warmed_up_test() ->
 
 received() -> receive {_, {n, _}} = Message -> [Message | received()] after 0 -> [] end.
 
+%% Clusters that are there at the same time share the cores: each is told with the nodes of all.
+clusters_at_once_share_the_machine_test() ->
+    Self = self(),
+    Fake = fun(Count) -> fake([{n, N} || N <- lists:seq(1, Count)], fun(_, _, _, _) -> ok end) end,
+    Cores = erlang:system_info(logical_processors_available),
+    Shared = fun(Clusters) ->
+                     ok = weft_bench_hour:measured(
+                            Clusters, #{settle_ms => 0, samples => 2, each_ms => 20},
+                            fun(Variant, Values) -> Self ! {{Variant, Values}, {n, 0}}, ok end),
+                     [{Variant, round(Cores * Value), proplists:get_value(clusters_at_once, Values)}
+                      || {{Variant, Values}, _} <- received(), {vms_per_core, Value} <- Values]
+             end,
+    ?assertEqual([{stock_mesh, 2, 1}], Shared([{stock_mesh, Fake(2)}])),
+    ?assertEqual([{stock_mesh, 5, 2}, {weft_mesh, 5, 2}],
+                 Shared([{stock_mesh, Fake(2)}, {weft_mesh, Fake(3)}])).
+
 a_worker_of_a_group_test_() ->
     {timeout, 10,
      fun() ->

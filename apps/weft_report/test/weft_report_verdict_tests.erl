@@ -140,7 +140,8 @@ goals_of_cells_are_judged_test_() ->
                                 connection_processes, [5, 5]},
                                {idle_weft_swim, missed, <<"idle">>, weft_swim, idle_percent,
                                 [0.031, 0.04]},
-                               {idle_weft_mesh, met, <<"hour">>, weft_mesh, idle_percent, [0.03]}]]].
+                               {idle_weft_mesh, met, <<"hour">>, weft_mesh, idle_percent,
+                                [0.03]}]]].
 
 all(Rows) -> weft_report_verdict:all(weft_report_sample:results(Rows)).
 

@@ -3,7 +3,8 @@
 %% and how the result of a command becomes its exit status.
 -module(weft_bench_arguments).
 
--export([common/1, common/2, out/1, new/1, recorded/2, status/1, quota/0, given_quota/1]).
+-export([common/1, common/2, out/1, new/1, run_name/0, recorded/2, status/1, quota/0,
+         given_quota/1]).
 
 -type result() :: ok | {failed | error, unicode:chardata()}.
 
@@ -26,10 +27,14 @@ out(Name) ->
 
 %% @doc The same, with the time of day in its name: no run writes over another one.
 -spec new(Name :: string()) -> file:filename().
-new(Name) ->
+new(Name) -> out(lists:concat([Name, "-", run_name()])).
+
+%% @doc The name of a run that begins now: 20260131T093000.
+-spec run_name() -> string().
+run_name() ->
     {{Year, Month, Day}, {Hour, Minute, Second}} = calendar:local_time(),
-    out(lists:flatten(io_lib:format("~ts-~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0b",
-                                    [Name, Year, Month, Day, Hour, Minute, Second]))).
+    lists:flatten(io_lib:format("~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0b",
+                                [Year, Month, Day, Hour, Minute, Second])).
 
 %% @doc The status of a command that writes results, with `out' in what is given. Those of another
 %% run stay as they are.

@@ -2,8 +2,8 @@
 %% @doc Workload `mesh_calls': calls between nodes that are all connected with each other. On each
 %% node there are some callers. Each sends a small message to a node by chance, waits for the
 %% answer, and goes on with another node. So there are many connections, and each has few messages.
-%% All connections are made before the warm-up begins, and how long that took is a metric of its own:
-%% the warm-up is calls only.
+%% All connections are made before the warm-up begins, and how long that took is a metric of its
+%% own: the warm-up is calls only.
 -module(weft_bench_mesh).
 -behaviour(weft_bench_workload).
 

@@ -49,7 +49,8 @@ point(#{dir := Dir, points := Device}, Point) ->
                             weft_report_csv:line([map_get(Column, Point) || Column <- ?OF_POINTS])).
 
 %% @doc Adds rows to the times, and answers them.
--spec append(tables(), [weft_bencherl:row(Ms)]) -> [weft_bencherl:row(Ms)] when Ms :: float() | none.
+-spec append(tables(), [weft_bencherl:row(Ms)]) ->
+          [weft_bencherl:row(Ms)] when Ms :: float() | none.
 append(#{dir := Dir, results := Device}, Rows) ->
     Lines = [weft_report_csv:line([Bench, Otp, Args, Axis, At, What, Ms])
              || #{bench := Bench, otp := Otp, erl_args := Args, axis := Axis, at := At,

@@ -195,6 +195,8 @@ circumstances() ->
      {warm_up_s, "s", none, "how long the warm-up took"},
      {measured_s, "s", none, "how long was measured, after the warm-up"},
      {vms_per_core, "", none, "nodes of the cluster for each core of the machine"},
+     {clusters_at_once, "", none, "clusters that shared the machine, all nodes of which are in "
+      "vms_per_core"},
      {quota_percent, "%", none, "of a core, which each node could use at most"},
      {throttled_percent, "%", none, "periods in which nodes wanted more than that, of all in which "
       "they ran"},

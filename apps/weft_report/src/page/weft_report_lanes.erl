@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The part of a report that tells what several lanes are worth: the numbers that say most about
-%% each workload, as ratios to the same carrier with one lane.
+%% @doc The part of a report that tells what several lanes are worth: the numbers that say most
+%% about each workload, as ratios to the same carrier with one lane.
 -module(weft_report_lanes).
 
 -export([section/1]).

@@ -94,7 +94,8 @@ page(Results, Environment) ->
                           [header(Title, Environment),
                            warnings(weft_report_warnings:all(Results, Environment)),
                            judged(Verdicts, Results), weft_report_lanes:section(Results),
-                           plots(Results), weft_report_cells:section(Results), environment(Environment)]).
+                           plots(Results), weft_report_cells:section(Results),
+                           environment(Environment)]).
 
 %% A run for something else tells nothing of the targets.
 judged(Verdicts, Results) ->
