@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The directory of a local cluster:
+%% @doc The directory of a local cluster, which others can not enter:
 %% ```
 %%   .weft/NAME/cluster          what is needed to control it (a term; with the cookie: mode 600)
 %%              sys.config       configuration of every node
@@ -29,7 +29,7 @@ create(#{dir := Dir} = Cluster) ->
             {error, [Dir, " exists and is no cluster of weft: choose another --name or --dir"]};
         false ->
             _ = file:del_dir_r(Dir),
-            case filelib:ensure_path(Dir) of
+            case weft_deploy_private:directory(Dir) of
                 ok -> fill(Dir, Cluster);
                 {error, Reason} -> {error, ["can not make the directory ", Dir, ": ",
                                             file:format_error(Reason), "; choose another --dir"]}
@@ -37,8 +37,8 @@ create(#{dir := Dir} = Cluster) ->
     end.
 
 fill(Dir, #{settings := Settings, kernel := Kernel} = Cluster) ->
-    write(Dir, "cluster", term(Cluster)),
-    ok = file:change_mode(filename:join(Dir, "cluster"), 8#600),
+    ok = weft_deploy_private:write(filename:join(Dir, "cluster"),
+                                   unicode:characters_to_binary(term(Cluster)), 8#600),
     write(Dir, "sys.config", term([{kernel, Kernel}, {weft, Settings}])),
     create_certificates(Dir, Settings),
     copy_code(filename:join(Dir, "lib/weft/ebin")).

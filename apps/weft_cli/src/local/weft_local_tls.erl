@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Certificates for a local cluster: one authority and one certificate for all its nodes, made
-%% when the cluster starts. For trying out; they protect nothing (the key lies in the directory).
+%% when the cluster starts. For trying out; they protect nothing from who can read the directory.
 -module(weft_local_tls).
 
 -export([options/1, create/1]).
@@ -23,12 +23,12 @@ create(Dir) ->
     Authorities = [{'Certificate', Der, not_encrypted}
                    || Der <- proplists:get_value(cacerts, Config)],
     {KeyType, Key} = proplists:get_value(key, Config),
-    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    ok = weft_deploy_private:directory(Dir),
     ok = write(Dir, "authority.pem", Authorities),
     ok = write(Dir, "certificate.pem",
                [{'Certificate', proplists:get_value(cert, Config), not_encrypted}]),
-    ok = write(Dir, "key.pem", [{KeyType, Key, not_encrypted}]),
-    file:change_mode(filename:join(Dir, "key.pem"), 8#600).
+    weft_deploy_private:write(filename:join(Dir, "key.pem"),
+                              public_key:pem_encode([{KeyType, Key, not_encrypted}]), 8#600).
 
 write(Dir, Name, Entries) ->
     file:write_file(filename:join(Dir, Name), public_key:pem_encode(Entries)).

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc This machine as a host (see `weft_deploy_host').
 %%
-%% Scripts are files for the moment that they run, in a directory that others can not read.
+%% Scripts are files for the moment that they run, which others can not read.
 -module(weft_deploy_local).
 -behaviour(weft_deploy_host).
 
@@ -62,9 +62,7 @@ ended(undefined, _Port) ->
 
 -spec put(string(), string(), binary()) -> ok | {error, iodata()}.
 put(_Dir, File, Content) ->
-    %% Empty until others are kept out.
-    case file:write_file(File, <<>>) =:= ok andalso file:change_mode(File, 8#600) =:= ok
-        andalso file:write_file(File, Content) of
+    case weft_deploy_private:write(File, Content, 8#600) of
         ok -> ok;
-        _ -> {error, ["can not write ", File]}
+        {error, Reason} -> {error, ["can not write ", File, ": ", file:format_error(Reason)]}
     end.

@@ -248,7 +248,7 @@ end_epmd(Dir, Erl, Port) ->
 purge(Dir) ->
     ["cd ", quote(Dir), " 2>/dev/null || exit 0\n"
      "rm -rf releases nodes logs control upload deployment .erlang.cookie .erlang.cookie.new\n"
-     "rm -f .script-[0-9]*-[0-9]*\ncd /\nrmdir ", quote(Dir), " 2>/dev/null\nexit 0\n"].
+     "rm -rf .script-[0-9]*-[0-9]*\ncd /\nrmdir ", quote(Dir), " 2>/dev/null\nexit 0\n"].
 
 %% @doc The last lines that a node has printed.
 -spec log_tail(Dir :: string(), Node :: string()) -> iodata().

@@ -36,23 +36,17 @@ file(Dir) -> filename:join(Dir, "state").
 save(Dir, #{bad := Bad} = State) ->
     Text = io_lib:format("%% coding: utf-8~n~tp.~n", [{1, State#{bad := lists:sublist(Bad,
                                                                                      ?BAD_MAX)}}]),
-    write(file(Dir), unicode:characters_to_binary(Text)).
+    write(file(Dir), unicode:characters_to_binary(Text), 8#600).
 
-write(File, Content) ->
-    New = File ++ ".new",
-    Steps = [fun() -> filelib:ensure_dir(File) end,
-             fun() -> delete(New) end,
-             fun() -> file:write_file(New, <<>>, [exclusive]) end,
-             fun() -> file:change_mode(New, 8#600) end,
-             fun() -> file:write_file(New, Content) end,
-             fun() -> file:rename(New, File) end],
-    case lists:foldl(fun(Step, ok) -> Step(); (_Step, Error) -> Error end, ok, Steps) of
+write(File, Content, Mode) ->
+    Written = case filelib:ensure_dir(File) of
+                  ok -> weft_deploy_private:write(File, Content, Mode);
+                  NoDirectory -> NoDirectory
+              end,
+    case Written of
         ok -> ok;
         {error, Reason} -> {error, lists:flatten([File, ": ", file:format_error(Reason)])}
     end.
-
-delete(File) ->
-    case file:delete(File) of {error, enoent} -> ok; Result -> Result end.
 
 %% @doc The cookie of the deployment: that in the file, or one that is made when there is none.
 -spec cookie(Dir :: string(), File :: string() | default) ->
@@ -63,8 +57,8 @@ cookie(Dir, default) ->
         {ok, _} -> cookie(Dir, File);
         {error, enoent} ->
             Cookie = binary:encode_hex(crypto:strong_rand_bytes(20)),
-            case write(File, Cookie) of
-                ok -> _ = file:change_mode(File, 8#400), {ok, Cookie};
+            case write(File, Cookie, 8#400) of
+                ok -> {ok, Cookie};
                 Error -> Error
             end;
         {error, _} -> cookie(Dir, File)
