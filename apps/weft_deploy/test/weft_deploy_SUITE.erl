@@ -406,7 +406,7 @@ secrets_are_nowhere_in_clear(Config) ->
                      filelib:is_regular(File)],
     Holding = [File || File <- Files, {ok, Content} <- [file:read_file(File)],
                        has_secret(Content, Config)],
-    ?assertEqual(["log", "sys.config"],
+    ?assertEqual(["output", "sys.config"],
                  lists:usort([filename:basename(File) || File <- Holding])
                  -- ["cookie", ".erlang.cookie"]),
     ?assertEqual([8#400, 8#600], lists:usort([mode(File) || File <- Holding])),

@@ -13,11 +13,14 @@
 %%   nodes/NODE/id         what the node was made from
 %%              start      runs it
 %%              healthy       {Applications, Health function} that it is to have
-%%              sys.config, pid, log, .erlang.cookie
+%%              sys.config, pid, .erlang.cookie
+%%              logger.config  where its logger writes, unless its sys.config says that
+%%              log, log.0 ..  what it has logged
+%%              output, output.1   what it has printed
 %%              closed     is there while it is drained
 %%              left       is there once it has left the cluster for good
 %%              previous/  id, start, healthy and sys.config before the last upgrade
-%%   logs/NODE             the log of a node that was removed
+%%   logs/NODE, NODE.output   the last of what a node has logged and printed that was removed
 %% '''
 %% A process is signalled only if its command line has both the directory and the name of the node.
 -module(weft_deploy_shell).
@@ -42,6 +45,10 @@
                                                previous := string() | none}}}.
 
 -define(EPMD_PORT, 4369).
+%% Of what a node logs there are a file and so many older ones, of what it prints one and one.
+-define(LOG_BYTES_MAX, 10000000).
+-define(LOG_FILES_OLD, 5).
+-define(OUTPUT_LOOK_MS, 2000).
 
 %% @doc One word of a command line, whatever is in it: for `string' an accent after the quote would
 %% make another character of it.
@@ -132,8 +139,8 @@ define(Dir, #{node := Node, id := Id, config := Config, healthy := Healthy} = De
      "    rm -rf \"$d/previous\"; mv \"$d/previous.new\" \"$d/previous\"; fi; fi\n"
      "rm -f \"$d/.erlang.cookie\"; cp .erlang.cookie \"$d/.erlang.cookie\"\n"
      "chmod 400 \"$d/.erlang.cookie\"\n",
-     file("healthy", Healthy), file("sys.config", Config), file("start", starter(Dir, Definition)),
-     file("id", [Id, $\n]), "exit 0\n"].
+     file("healthy", Healthy), file("logger.config", logger_config()), file("sys.config", Config),
+     file("start", starter(Dir, Definition)), file("id", [Id, $\n]), "exit 0\n"].
 
 file(Name, Content) ->
     ["printf '%s' ", quote(Content), " > \"$d/", Name, ".new\"; mv \"$d/", Name, ".new\" \"$d/",
@@ -147,9 +154,33 @@ starter(Dir, #{node := Node, words := [Erl | Words], environment := Environment}
       || {Name, Value} <- [{"HOME", Home}, {"ERL_CRASH_DUMP", [Home, "/crash_dump"]}
                            | Environment]],
      "unset ESCRIPT_NAME\n"
-     "if [ -f log ] && [ \"$(wc -c < log)\" -gt 10000000 ]; then mv log log.1; fi\n"
-     "exec ", lists:join($\s, [quote(Word) || Word <- [Erl, "-weft_deploy", Dir | Words]]),
-     " < /dev/null >> log 2>&1\n"].
+     "exec ", lists:join($\s, [quote(Word) || Word <- [Erl, "-weft_deploy", Dir,
+                                                       "-config", "logger", "-eval", bound_output()
+                                                       | Words]]),
+     " < /dev/null >> output 2>&1\n"].
+
+%% The configuration of the node comes after it, so its own `logger' counts if it has one. What was
+%% logged last is in the file also if the node ends at once: it is not held back.
+logger_config() ->
+    Config = #{file => "log", max_no_bytes => ?LOG_BYTES_MAX, max_no_files => ?LOG_FILES_OLD,
+               modes => [raw, append, {delayed_write, 1, 0}]},
+    io_lib:format("~tp.~n", [[{kernel, [{logger, [{handler, default, logger_std_h,
+                                                   #{config => Config}}]}]}]]).
+
+%% What a node prints besides is appended by the emulator to a file that it has open. So the node
+%% itself looks now and then, copies the file away and empties it. What comes between these two is
+%% lost, and so is what is beyond the size.
+bound_output() ->
+    lists:flatten(
+      io_lib:format(
+        "Output = filename:absname(\"output\"), spawn(fun Look() -> "
+        "catch case filelib:file_size(Output) > ~b of "
+        "true -> {ok, _} = file:copy(Output, Output ++ \".1\", ~b), "
+        "{ok, File} = file:open(Output, [read, write, raw]), "
+        "ok = file:truncate(File), ok = file:close(File); "
+        "false -> ok end, "
+        "receive after ~b -> Look() end end).",
+        [?LOG_BYTES_MAX, ?LOG_BYTES_MAX, ?OUTPUT_LOOK_MS])).
 
 %% @doc Writes how a node is asked whether it is healthy, and nothing else.
 -spec recheck(Dir :: string(), definition()) -> iodata().
@@ -207,7 +238,9 @@ remove(Dir, Nodes) ->
      "for n in", words(Nodes), "; do\n"
      "  p=; [ -f \"nodes/$n/pid\" ] && read -r p < \"nodes/$n/pid\"\n"
      "  is_alive \"$n\" \"$p\" && continue\n"
-     "  [ -f \"nodes/$n/log\" ] && mv \"nodes/$n/log\" \"logs/$n\"; rm -rf \"nodes/$n\"; done\n"
+     "  [ -f \"nodes/$n/log\" ] && mv \"nodes/$n/log\" \"logs/$n\"\n"
+     "  [ -f \"nodes/$n/output\" ] && mv \"nodes/$n/output\" \"logs/$n.output\"\n"
+     "  rm -rf \"nodes/$n\"; done\n"
      "exit 0\n"].
 
 %% @doc Makes a stopped node what it was before the last upgrade. What it needs is removed last, so
@@ -250,10 +283,12 @@ purge(Dir) ->
      "rm -rf releases nodes logs control upload deployment .erlang.cookie .erlang.cookie.new\n"
      "rm -rf .script-[0-9]*-[0-9]*\ncd /\nrmdir ", quote(Dir), " 2>/dev/null\nexit 0\n"].
 
-%% @doc The last lines that a node has printed.
+%% @doc The last lines that a node has logged, and those that it has printed: there it says which
+%% application does not start.
 -spec log_tail(Dir :: string(), Node :: string()) -> iodata().
 log_tail(Dir, Node) ->
-    ["tail -n 8 ", quote([Dir, "/nodes/", Node, "/log"]), " 2>/dev/null\nexit 0\n"].
+    ["cd ", quote([Dir, "/nodes/", Node]), " || exit 0\n"
+     "for f in log output; do tail -n 8 \"$f\" 2>/dev/null; done\nexit 0\n"].
 
 %% @doc Prints the configuration that a node was made with.
 -spec configuration(Dir :: string(), Node :: string()) -> iodata().
