@@ -60,11 +60,17 @@ act(_Words, _Said, _Config) ->
 acknowledge(Alarm, Comment, #{source := agents}) ->
     case weft_ops:acknowledge(Alarm, Comment) of
         ok -> {200, #{done => true}};
-        {error, unknown_alarm} -> no(404, <<"there is no such alarm now">>)
+        {silent, Duties} -> {200, #{done => true, note => silent(Duties)}};
+        {error, unknown_alarm} -> no(404, <<"there is no such alarm now">>);
+        {error, {silent, Duties}} -> no(504, silent(Duties))
     end;
 acknowledge(_Alarm, _Comment, _Config) ->
     no(409, <<"this dashboard finds alarms by itself, and forgets them: acknowledge those of "
               "agents, on a dashboard that asks agents">>).
+
+silent(Duties) ->
+    unicode:characters_to_binary(["these agents did not answer, and do not know it: of ",
+                                  weft_ops_agents:text(Duties)]).
 
 break(Fault, Chaos, Config) ->
     ?LOG_NOTICE("from a browser: ~0tp", [Fault]),

@@ -32,6 +32,54 @@ what_one_agent_knows_to_be_acknowledged_is_test() ->
     ?assertMatch(#{alarms := [Known]}, picture([g, h], agent(#{g => Known, h => alarm(no)}),
                                                fun paused/0)).
 
+%% --- who knows of an acknowledgement ------------------------------------------------------------
+
+all_agents_of_a_node_are_told_test() ->
+    ?assertEqual(ok, acknowledged([g, h], #{asks => [g, h], says => ok})).
+
+%% One of two says nothing: somebody who believes that all know it would look at the alarm again.
+agents_that_do_not_answer_are_named_test() ->
+    ?assertEqual({silent, [{group, h}]}, acknowledged([g, h], #{asks => [g], says => ok})).
+
+%% Whether they have raised it is not known.
+if_no_agent_answers_the_alarm_is_not_unknown_test() ->
+    ?assertEqual({error, {silent, [{group, g}, {group, h}]}},
+                 acknowledged([g, h], #{asks => [g, h], says => nothing})),
+    ?assertEqual({error, {silent, [{group, h}]}},
+                 acknowledged([g, h], #{asks => [g], says => {error, unknown_alarm}})).
+
+what_no_agent_has_raised_is_unknown_test() ->
+    ?assertEqual({error, unknown_alarm},
+                 acknowledged([g, h], #{asks => [g, h], says => {error, unknown_alarm}})).
+
+%% An agent of a group that the alarm is not of does not matter, and one that has ended has none.
+who_is_not_concerned_is_not_missed_test() ->
+    ok = weft_view:new(),
+    ok = weft_view:put(?MODULE, {group, other}, [other@h]),
+    ?assertEqual({error, unknown_alarm},
+                 weft_ops_picture:acknowledge({busy, other@h, here}, <<"mine">>, 1000)),
+    ok = weft_view:clear(?MODULE),
+    ?assertEqual(ok, acknowledged([g], #{asks => [g], says => ok})).
+
+acknowledged(Groups, Does) ->
+    with(Groups, fun() -> answers(Does) end, fun paused/0,
+         fun() ->
+             weft_ops_picture:acknowledge({silent, node(), node()}, <<"mine">>, 1000)
+         end).
+
+%% Answers for these groups only, and that to an acknowledgement.
+answers(#{asks := Groups, says := Says} = Does) ->
+    receive
+        {'$gen_call', From, {ask, {group, Group}}} ->
+            [gen_server:reply(From, {ok, #{nodes => #{}, alarms => []}})
+             || lists:member(Group, Groups)];
+        {'$gen_call', From, {acknowledge, {silent, _, _}, <<"mine">>}} ->
+            [gen_server:reply(From, Says) || Says =/= nothing]
+    end,
+    answers(Does).
+
+%% ------------------------------------------------------------------------------------------------
+
 alarm(Acknowledged) ->
     #{id => {silent, node(), node()}, severity => critical, text => <<"it is gone">>,
       raised_ms => 1, at_ms => 1, acknowledged => Acknowledged}.
@@ -59,17 +107,20 @@ sampler(Answer) ->
 picture(Sampler) -> picture([g], fun paused/0, Sampler).
 
 picture(Groups, Agent, Sampler) ->
+    with(Groups, Agent, Sampler, fun() -> weft_ops_picture:take(1000) end).
+
+with(Groups, Agent, Sampler, Ask) ->
     ok = weft_view:new(),
     [ok = weft_view:put(?MODULE, {group, Group}, [node()]) || Group <- Groups],
     Others = [started(Name, Does) || {Name, Does} <- [{weft_ops_agent, Agent},
                                                       {weft_ops_sampler, Sampler}]],
-    Picture = weft_ops_picture:take(1000),
+    Answer = Ask(),
     [begin
          exit(Pid, kill),
          receive {'DOWN', Ref, process, Pid, _} -> ok end
      end || {Pid, Ref} <- Others],
     ok = weft_view:clear(?MODULE),
-    Picture.
+    Answer.
 
 started(Name, Does) ->
     Self = self(),

@@ -12,7 +12,7 @@
 %% @doc weft alarms.
 -spec alarms([], weft_argparse:given()) -> weft_cli:answer().
 alarms([], Options) ->
-    asked({weft_ops, alarms, []}, fun raised/1, Options).
+    asked({weft_ops, picture, []}, fun raised/1, Options).
 
 %% @doc weft events.
 -spec events([], weft_argparse:given()) -> weft_cli:answer().
@@ -57,13 +57,21 @@ said({error, Text}, Node, _Answer) -> {failed, [atom_to_list(Node), ": ", Text]}
 
 %% --- answers ------------------------------------------------------------------------------------
 
-raised(Alarms) ->
-    {ok, #{alarms => [alarm(Alarm) || Alarm <- Alarms]},
-     case Alarms of
-         [] -> "no alarms\n";
-         _ -> weft_cli_table:format([["since", "severity", "kind", "node", "what"]
-                                     | [alarm_cells(alarm(Alarm)) || Alarm <- Alarms]])
-     end}.
+%% What agents have raised that do not answer is not among the alarms.
+raised(#{alarms := Alarms, agents := Agents}) ->
+    Silent = [Duty || {Duty, none} <- lists:sort(maps:to_list(Agents))],
+    {ok, #{alarms => [alarm(Alarm) || Alarm <- Alarms],
+           silent => [unicode:characters_to_binary(duty(Duty)) || Duty <- Silent]},
+     [case Alarms of
+          [] -> "no alarms\n";
+          _ -> weft_cli_table:format([["since", "severity", "kind", "node", "what"]
+                                      | [alarm_cells(alarm(Alarm)) || Alarm <- Alarms]])
+      end,
+      [["no agent answered for: ", lists:join(", ", [duty(Duty) || Duty <- Silent]), $\n]
+       || Silent =/= []]]}.
+
+duty({group, Name}) -> ["group ", printed(Name)];
+duty({node, Node}) -> ["node ", atom_to_list(Node)].
 
 alarm(#{id := {Kind, Node, About}, severity := Severity, text := Text,
         acknowledged := Said} = Alarm) ->

@@ -107,7 +107,8 @@ alarms() ->
       help => "what is wrong now, as the agents of weft_ops say",
       details =>
           ["Asks a node on which weft_ops runs, which asks the agents of all nodes. The oldest one",
-           "is the first; what somebody said who takes care of it is in brackets.",
+           "is the first; what somebody said who takes care of it is in brackets. The groups and",
+           "nodes are named for which no agent has answered: their alarms are not known.",
            "",
            "  weft alarms --node shop@db1.example.org --cookie-file /etc/shop/cookie"]}.
 

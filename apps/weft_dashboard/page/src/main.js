@@ -54,8 +54,8 @@ const app = {
     if (!hasToken() && !(await changeToken())) return "Nothing was done: this takes the token.";
     if (state.shown.isPast) return `Nothing was done. ${IN_THE_PAST}`;
     try {
-      await post(path, body);
-      return done;
+      const { note } = await post(path, body);
+      return note === undefined ? done : `${done}. But ${note}`;
     } catch (error) {
       return error.message;
     }

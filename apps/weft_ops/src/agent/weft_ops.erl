@@ -24,10 +24,12 @@ alarms() ->
     Alarms.
 
 %% @doc Says that somebody takes care of an alarm. All agents of its node that have raised it are
-%% told; one that does not answer now is not. A comment that is no text is an error
-%% `{no_text, Comment}'.
+%% told. `{silent, Duties}': they are, but those that have these duties did not answer in time; say
+%% it again when they do. `{error, {silent, Duties}}': none that has answered knows the alarm. A
+%% comment that is no text is an error `{no_text, Comment}'.
 -spec acknowledge(weft_ops_alarms_core:id(), Comment :: unicode:chardata()) ->
-          ok | {error, unknown_alarm}.
+          ok | {silent, Duties} | {error, unknown_alarm | {silent, Duties}}
+              when Duties :: [weft_ops_agents:duty(), ...].
 acknowledge(Id, Comment) ->
     weft_ops_picture:acknowledge(Id, text(Comment), ?TIMEOUT_MS).
 

@@ -11,7 +11,7 @@
 %% more to watch, however many there are.
 -module(weft_ops_agents).
 
--export([of_node/2, all/2, witnesses/3, there/2]).
+-export([of_node/2, all/2, witnesses/3, there/2, text/1]).
 -export_type([duty/0]).
 
 %% More than so many in a row without weft_ops are not tried.
@@ -53,3 +53,13 @@ witnesses(Node, Nodes, Groups) ->
 -spec there(Members :: [node()], Connected :: [node()]) -> [node()].
 there([], Connected) -> Connected;
 there(Members, Connected) -> Connected -- (Connected -- Members).
+
+%% @doc These duties for people, as in "the agents of group web, node a@h".
+-spec text([duty()]) -> unicode:chardata().
+text(Duties) -> lists:join(", ", [of_what(Duty) || Duty <- Duties]).
+
+of_what({group, Name}) -> io_lib:format("group ~ts", [printed(Name)]);
+of_what({node, Node}) -> ["node ", atom_to_list(Node)].
+
+printed(Name) when is_atom(Name) -> atom_to_list(Name);
+printed(Name) -> io_lib:format("~0tp", [Name]).

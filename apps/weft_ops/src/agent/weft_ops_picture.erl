@@ -120,18 +120,51 @@ each_once(Alarms) ->
 known(#{acknowledged := no}, #{acknowledged := #{}} = Other) -> Other;
 known(Alarm, _Other) -> Alarm.
 
-%% @doc Acknowledges an alarm at all agents that have raised it.
+%% @doc Acknowledges an alarm at all agents that have raised it. `silent': agents with these duties
+%% may have raised it, and did not answer in time; `{silent, _}' says that others know it now.
 -spec acknowledge(weft_ops_alarms_core:id(), Comment :: binary(), TimeoutMs :: pos_integer()) ->
-          ok | {error, unknown_alarm}.
-acknowledge(Id, Comment, TimeoutMs) ->
-    #{agents := Agents} = take(TimeoutMs),
-    {Answers, _Silent} = weft_ask:all(lists:usort(maps:values(Agents)) -- [none],
-                                      fun(Agent) ->
-                                          weft_ops_agent:acknowledge(Agent, Id, Comment, TimeoutMs)
-                                      end, TimeoutMs),
-    case lists:keymember(ok, 2, Answers) of
-        true -> ok;
-        false -> {error, unknown_alarm}
+          ok | {silent, Duties} | {error, unknown_alarm | {silent, Duties}}
+              when Duties :: [weft_ops_agents:duty(), ...].
+acknowledge({_Kind, Node, _About} = Id, Comment, TimeoutMs) ->
+    Duties = duties(),
+    Agents = maps:from_list(asked(Duties, TimeoutMs,
+                                  fun(Candidates, Duty) ->
+                                      agent(Candidates, Duty, TimeoutMs div 4)
+                                  end)),
+    Ask = fun(Agent) -> weft_ops_agent:acknowledge(Agent, Id, Comment, TimeoutMs) end,
+    {Answers, _} = weft_ask:all(lists:usort([Agent || {Agent, _} <- maps:values(Agents)]) -- [none],
+                                Ask, TimeoutMs),
+    Told = maps:from_list(Answers),
+    Silent = [Duty || Duty <- concerned(Node), is_map_key(Duty, Duties),
+                      is_silent(maps:get(Duty, Agents, not_asked), Told)],
+    case {lists:member(ok, maps:values(Told)), Silent} of
+        {true, []} -> ok;
+        {true, _} -> {silent, Silent};
+        {false, []} -> {error, unknown_alarm};
+        {false, _} -> {error, {silent, Silent}}
     end.
+
+%% Who has this duty, and whether one that may have it did not answer in time.
+agent(Candidates, Duty, PartMs) ->
+    Ask = fun(Node, TimeoutMs) -> weft_ops_agent:ask(Node, Duty, TimeoutMs) end,
+    {Agent, _Report, IsPaused} = first(Candidates, Ask, PartMs),
+    {Agent, IsPaused}.
+
+%% To whom this node reports: they have raised what is said of it.
+concerned(Node) ->
+    Groups = weft_group:groups(),
+    lists:sort(maps:keys(weft_ops_agents:of_node(Node, Groups)))
+        ++ [{node, Witness} || Witness <- weft_ops_agents:witnesses(Node, nodes_known(), Groups)].
+
+%% One that has ended, as the free node itself that an alarm is about, has no alarms any more.
+is_silent({none, IsPaused}, _Told) -> IsPaused;
+is_silent({_Agent, true}, _Told) -> true;
+is_silent({Agent, false}, Told) ->
+    case Told of
+        #{Agent := {error, timeout}} -> true;
+        #{Agent := _} -> false;
+        #{} -> true
+    end;
+is_silent(not_asked, _Told) -> true.
 
 now_ms() -> erlang:monotonic_time(millisecond).
