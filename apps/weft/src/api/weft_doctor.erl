@@ -7,7 +7,7 @@
 %% has started.
 -module(weft_doctor).
 
--export([examine/0, report/0, report/1, report/2, text/1]).
+-export([examine/0, report/0, report/1, report/2, configured/1, text/1]).
 -export([tell/4]).
 -export_type([report/0, call/0]).
 
@@ -45,7 +45,16 @@ report(Nodes) ->
 -spec report([node()], call()) -> report().
 report(Nodes, Call) ->
     BegunMs = erlang:monotonic_time(millisecond),
-    Answers = ask_all(lists:usort(Nodes), BegunMs + ?TIMEOUT_MS, Call),
+    reported(ask_all(lists:usort(Nodes), BegunMs + ?TIMEOUT_MS, Call), BegunMs).
+
+%% @doc The report about nodes that do not run yet, of their configuration. What other nodes or a
+%% node itself would have to be asked for is not in it.
+-spec configured([weft_doctor_configured:configured(), ...]) -> report().
+configured(Nodes) ->
+    BegunMs = erlang:monotonic_time(millisecond),
+    reported(weft_doctor_configured:answers(Nodes), BegunMs).
+
+reported(Answers, BegunMs) ->
     Findings = weft_doctor_checks:findings(Answers),
     #{nodes => lists:sort(maps:keys(Answers)),
       answered => [Node || {Node, {ok, _}} <- lists:sort(maps:to_list(Answers))],

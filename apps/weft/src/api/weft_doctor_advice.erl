@@ -11,6 +11,21 @@ about(answers) ->
     {"What this node would say is not known, and others may wait for it.",
      "Look at its log and its machine, and start it again if it has stopped. Where it runs, "
      "compare name, cookie and epmd, and what a firewall lets through."};
+about(settings) ->
+    {"With these settings the node does not start.",
+     "Correct what is named (docs/guide/tuning.md)."};
+about(ports) ->
+    {"A node that finds no free port does not start.",
+     "Make the range larger: inet_dist_listen_min and inet_dist_listen_max of the kernel, or give "
+     "each node on the host a port of its own."};
+about(port_use) ->
+    {"A node that finds no free port does not start.",
+     "Nothing, if it is this node that runs. Otherwise end what has the port, or take another one."};
+about(cookie_told) ->
+    {"Every user of the machine sees the command lines of processes, and who has the cookie runs any "
+     "code on every node.",
+     "Leave -setcookie out of vm.args, and put the cookie into .erlang.cookie in the home "
+     "directory of the node, with mode 400."};
 about(start) ->
     {"Without carrier and application the node has no links, routes or circuits of its own.",
      "Add -proto_dist weft to vm.args, and weft to the applications of the release."};

@@ -18,7 +18,7 @@
 -type check() :: answers | no_weft | kernel_flags | start | paths | cuts | links | resuming | lanes
                | suspended | configuration | ticktime | versions | otp | clocks | schedulers
                | limits | listener | names | cookie | cookie_file | certificates | full_mesh
-               | global | incomplete.
+               | global | incomplete | settings | ports | port_use | cookie_told.
 -type finding() :: #{check := check(), severity := severity(), nodes := [node()],
                      found := string(), why := string(), advice := string()}.
 %% What the checks see: all facts, by node, and the nodes without.
@@ -38,6 +38,7 @@
 
 checks() ->
     [{answers, system, fun answers/1},
+     {settings, node, fun weft_doctor_node_checks:settings/1},
      {start, node, fun weft_doctor_node_checks:start/1},
      {kernel_flags, node, fun weft_doctor_node_checks:kernel_flags/1},
      {paths, system, fun paths/1},
@@ -54,8 +55,11 @@ checks() ->
      {schedulers, node, fun weft_doctor_node_checks:schedulers/1},
      {limits, node, fun weft_doctor_node_checks:limits/1},
      {listener, node, fun weft_doctor_node_checks:listener/1},
+     {ports, system, fun weft_doctor_ports:too_few/1},
+     {port_use, node, fun weft_doctor_ports:in_use/1},
      {names, system, fun names/1},
      {cookie, node, fun weft_doctor_node_checks:cookie/1},
+     {cookie_told, node, fun weft_doctor_node_checks:cookie_told/1},
      {cookie_file, node, fun weft_doctor_node_checks:cookie_file/1},
      {certificates, node, fun weft_doctor_node_checks:certificates/1},
      {full_mesh, system, fun full_mesh/1},

@@ -9,8 +9,8 @@
 -include_lib("kernel/include/file.hrl").
 -include_lib("public_key/include/public_key.hrl").
 
--export([gather/1]).
--export_type([facts/0, link/0, host/0, certificate/0]).
+-export([gather/1, settings/0, comparable/1, cookie/1, mode/1, hosts/2, certificates/2]).
+-export_type([facts/0, link/0, host/0, certificate/0, cookie/0]).
 
 %% `lanes': those of the link itself, without those of channels.
 -type link() :: #{node := node(), state := up | down | dialling, wanted := boolean(),
@@ -21,6 +21,7 @@
 %% `days': until it is no longer valid; negative when that has passed.
 -type certificate() :: #{file := string(), role := own | authority,
                          days => integer(), error => string()}.
+-type cookie() :: #{length := non_neg_integer(), is_known := boolean()}.
 -type facts() :: #{weft => string(), otp => string(), wire => {byte(), byte()},
                    carrier => weft | stock, is_started => boolean(),
                    topology => term(), has_left => boolean(), is_partial => boolean(),
@@ -29,7 +30,7 @@
                    members => [node()], routes => [node()], links => [link()],
                    sessions => [session()], cuts => [node()], lanes => pos_integer(),
                    global => #{names | locks := non_neg_integer()},
-                   cookie => #{length := non_neg_integer(), is_known := boolean()},
+                   cookie => cookie(),
                    cookie_file => none | #{file := string(), mode := non_neg_integer()},
                    hosts => #{string() => host()},
                    listener => not_needed | {ok, inet:port_number()} | {error, term()},
@@ -52,6 +53,10 @@
 %% Settings that are meant to be the same on all nodes. Not `topology', which is told apart.
 -define(SETTINGS, [transport, lanes, circuits, resume_timeout_ms, link_timeout_ms, hop_limit,
                    family, ports, cluster_name]).
+
+%% @doc Settings that are meant to be the same on all nodes, besides the topology.
+-spec settings() -> [atom()].
+settings() -> ?SETTINGS.
 
 %% @doc The facts of this node. The hosts of these nodes are looked up.
 -spec gather([node()]) -> facts().
@@ -85,14 +90,15 @@ table(Nodes) ->
      {lanes, fun() -> weft_config:get(lanes) end},
      {global, fun() -> #{names => length(global:registered_names()),
                          locks => ets:info(global_locks, size)} end},
-     {cookie, fun cookie/0},
+     {cookie, fun() -> cookie(atom_to_binary(erlang:get_cookie())) end},
      {cookie_file, fun cookie_file/0},
-     {hosts, fun() -> hosts(Nodes) end},
+     {hosts, fun() -> hosts(Nodes, weft_config:get(family)) end},
      {listener, fun listener/0},
      {limits, fun limits/0},
      {schedulers, fun schedulers/0},
      {net_ticktime_s, fun() -> weft_config:net_ticktime_ms() div 1000 end},
-     {certificates, fun() -> certificates(weft_config:get(transport)) end}].
+     {certificates, fun() -> certificates(weft_config:get(transport),
+                                          weft_config:get(tls_options)) end}].
 
 weft_version() ->
     _ = application:load(weft),
@@ -129,7 +135,9 @@ has_left() ->
         none -> false
     end.
 
-%% Without what may differ from node to node, and the same for all ways to write the same.
+%% @doc A topology without what may differ from node to node, and the same for all ways to write the
+%% same.
+-spec comparable(term()) -> term().
 comparable(full_mesh) ->
     {full_mesh, #{}};
 comparable({full_mesh, #{detector := ticks} = Options}) ->
@@ -160,28 +168,39 @@ session(Pid) ->
 
 %% --- cookie -------------------------------------------------------------------------------------
 
-cookie() ->
-    Cookie = atom_to_list(erlang:get_cookie()),
-    #{length => length(Cookie), is_known => lists:member(Cookie, ?KNOWN_COOKIES)}.
+%% @doc What is told of a cookie, which is not the cookie.
+-spec cookie(binary()) -> cookie().
+cookie(Cookie) ->
+    #{length => string:length(Cookie),
+      is_known => lists:member(unicode:characters_to_list(Cookie), ?KNOWN_COOKIES)}.
 
 %% Of interest only if it is the cookie that the node has.
 cookie_file() ->
     Cookie = atom_to_binary(erlang:get_cookie()),
     Files = [filename:join(Dir, ".erlang.cookie") || {ok, [[Dir]]} <- [init:get_argument(home)]]
         ++ [filename:join(filename:basedir(user_config, "erlang"), ".erlang.cookie")],
-    case [#{file => File, mode => Mode band 8#777}
-          || File <- Files, {ok, Text} <- [file:read_file(File)], string:trim(Text) =:= Cookie,
-             {ok, #file_info{mode = Mode}} <- [file:read_file_info(File)]] of
+    case [#{file => File, mode => mode(File)}
+          || File <- Files, {ok, Text} <- [file:read_file(File)],
+             string:trim(Text) =:= Cookie] of
         [First | _] -> First;
         [] -> none
     end.
 
+%% @doc The permissions of a file; 0 if it is not there.
+-spec mode(file:filename()) -> non_neg_integer().
+mode(File) ->
+    case file:read_file_info(File) of
+        {ok, #file_info{mode = Mode}} -> Mode band 8#777;
+        {error, _} -> 0
+    end.
+
 %% --- names of hosts, ports ----------------------------------------------------------------------
 
-%% All at the same time, because one that can not be resolved may take long.
-hosts(Nodes) ->
+%% @doc What the hosts of these nodes are from here. All are looked up at the same time, because one
+%% that can not be resolved may take long.
+-spec hosts([node()], inet | inet6) -> #{string() => host()}.
+hosts(Nodes, Family) ->
     Hosts = lists:usort([weft_doctor_checks:host(Node) || Node <- Nodes]),
-    Family = weft_config:get(family),
     Me = self(),
     Asked = [{Host, spawn_monitor(fun() -> Me ! {self(), host(Host, Family)} end)}
              || Host <- Hosts],
@@ -260,10 +279,11 @@ sample() ->
 
 %% --- certificates -------------------------------------------------------------------------------
 
-certificates(tcp) ->
+%% @doc The certificates in the files of these `tls_options', if they are used.
+-spec certificates(tcp | tls, Options :: [term()]) -> [certificate()].
+certificates(tcp, _Options) ->
     [];
-certificates(tls) ->
-    Options = weft_config:get(tls_options),
+certificates(tls, Options) ->
     Pairs = [Pair || {certs_keys, Pairs} <- Options, Pair <- Pairs],
     [in_file(File, own, fun lists:min/1)
      || File <- [F || {certfile, F} <- Options] ++ [F || #{certfile := F} <- Pairs]]

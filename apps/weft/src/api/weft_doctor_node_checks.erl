@@ -3,7 +3,7 @@
 %% has found, mostly nothing; a fact that is missing is no reason to find something.
 -module(weft_doctor_node_checks).
 
--export([start/1, kernel_flags/1, suspended/1, schedulers/1, limits/1, listener/1, cookie/1,
+-export([settings/1, cookie_told/1, start/1, kernel_flags/1, suspended/1, schedulers/1, limits/1, listener/1, cookie/1,
          cookie_file/1, certificates/1, incomplete/1]).
 
 -type facts() :: #{atom() => term()}.
@@ -21,6 +21,11 @@
 -define(FREE_PART, 5).
 -define(EXPIRES_WARNING_DAYS, 30).
 -define(EXPIRES_ERROR_DAYS, 7).
+
+%% @doc Settings with which weft would not start. It is looked at before it is tried.
+-spec settings(facts()) -> results().
+settings(#{settings_error := Text}) -> [{error, Text}];
+settings(#{}) -> [].
 
 %% @doc The carrier and the application that a topology needs.
 -spec start(facts()) -> results().
@@ -104,6 +109,11 @@ cookie(#{cookie := #{length := Length}}) when Length < ?COOKIE_LENGTH ->
     [{warning, io_lib:format("the cookie has ~b characters only", [Length])}];
 cookie(#{}) ->
     [].
+
+%% @doc A cookie that every user of the machine sees among the processes.
+-spec cookie_told(facts()) -> results().
+cookie_told(#{cookie_told := true}) -> [{warning, "the cookie is on the command line"}];
+cookie_told(#{}) -> [].
 
 -spec cookie_file(facts()) -> results().
 cookie_file(#{cookie_file := #{file := File, mode := Mode}}) when Mode band ?OTHERS_BITS =/= 0 ->

@@ -11,7 +11,7 @@
 %% environment of `weft' (sys.config, `-weft key value') available that early.
 -module(weft_config).
 
--export([load/0, get/1, net_ticktime_ms/0, check/0, check/1, keys/0, tuning/0]).
+-export([load/0, get/1, of_env/2, net_ticktime_ms/0, check/0, check/1, keys/0, tuning/0]).
 -export_type([row/0, read/0]).
 
 %% What the value must be is also given in words.
@@ -79,6 +79,12 @@ renew() ->
 
 defaults() ->
     maps:from_list([{Key, Default} || {Key, Default, _, _} <- rows()]).
+
+%% @doc The value of a key in an environment that is not that of this node, or its default.
+-spec of_env(Key :: atom(), Env :: [{atom(), term()}]) -> term().
+of_env(Key, Env) ->
+    {Tuning, ByThemselves} = tuning_of(Env),
+    proplists:get_value(Key, ByThemselves ++ given(Tuning), map_get(Key, defaults())).
 
 %% @doc How long the kernel waits for a silent node, about (`net_ticktime' of kernel(6)). As the
 %% kernel does, it takes what is no number for the default.

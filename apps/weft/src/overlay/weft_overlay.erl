@@ -8,7 +8,7 @@
 
 -export([members/0, failed/0, is_foreign/1, neighbours/0, routes/0, route/1, is_settling/2,
          has_died/2, is_partial/0, has_asked/0, topology/0, leave/0, seed/1, release/1, forget/1,
-         boot_checks/3]).
+         boot_checks/3, partial_checks/3]).
 
 %% The time that a topology may take to tell the others that this node leaves.
 -define(LEAVE_TIMEOUT_MS, 10000).
@@ -147,6 +147,9 @@ boot_checks(Topology, Options, Circuits) ->
         false -> ok
     end.
 
+%% @doc The same of a node with a partial topology and these flags of the kernel.
+-spec partial_checks(ConnectsAll :: boolean(), PreventsOverlap :: boolean(),
+                     Circuits :: hidden | visible) -> ok | {error, iolist()}.
 %% Without connect_all `global' disconnects nobody, whatever prevent_overlapping_partitions says.
 partial_checks(false, _Prevents, _Circuits) ->
     ok;

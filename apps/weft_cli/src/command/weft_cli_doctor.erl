@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The command `weft doctor': the report of `weft_doctor'. The nodes of a local cluster, and
 %% those of a deployment, are asked from here, so it does not matter whether they reach each other.
-%% Of another cluster one node is known, which asks the others.
+%% Of another cluster one node is known, which asks the others. With --config it is what nodes are
+%% configured to be, before they run.
 -module(weft_cli_doctor).
 
 -export([doctor/2]).
@@ -13,6 +14,17 @@
 -spec doctor([], weft_argparse:given()) -> weft_cli:answer().
 doctor([], #{node := _, cluster := _}) ->
     {usage, "--node is one of any cluster, --cluster the file of a deployment: give one"};
+doctor([], #{config := _, node := _}) ->
+    {usage, "--config is about nodes before they run, --node one that runs: give one"};
+doctor([], #{config := _, cluster := _}) ->
+    {usage, "--config is about nodes before they run, --cluster about those that do: give one"};
+doctor([], #{config := File} = Options) ->
+    case weft_cli_configured:read(File, maps:get(vm_args, Options, none)) of
+        {ok, Name, Nodes} -> answer(Name, weft_doctor:configured(Nodes));
+        {error, Text} -> {usage, Text}
+    end;
+doctor([], #{vm_args := _}) ->
+    {usage, "--vm-args belongs to a sys.config: name that by --config"};
 doctor([], #{node := Name} = Options) ->
     weft_cli_node:with_node(Name, Options, fun by_node/1);
 doctor([], Options) ->

@@ -79,7 +79,11 @@ why() ->
 
 doctor() ->
     #{name => "doctor", handler => {weft_cli_doctor, doctor},
-      arguments => any_node("NODE@HOST of any cluster; it examines the members it knows")
+      arguments => [#{name => config, long => "-config", type => string, value => "FILE",
+                      help => "nodes before they run: a deployment file, or a sys.config"},
+                    #{name => vm_args, long => "-vm-args", type => string, value => "FILE",
+                      help => "with that sys.config: the vm.args"}
+                    | any_node("NODE@HOST of any cluster; it examines the members it knows")]
           ++ deployed(),
       help => "what is wrong with the cluster, why it matters, what to do",
       details =>
@@ -97,7 +101,13 @@ doctor() ->
            "calls that node as tools without weft do: over TCP, by the epmd on its host. Where",
            "that is not allowed, weft_doctor:examine() in a shell of a node does the same.",
            "",
+           "With --config nothing has to run, and no node or host is asked. It checks what files",
+           "say: settings, topology, flags of the kernel, cookie, ports, hosts by their names, and",
+           "of nodes on this machine certificates, limits and ports in use.",
+           "",
            "  weft doctor",
+           "  weft doctor --config shop.deploy",
+           "  weft doctor --config config/sys.config --vm-args config/vm.args",
            "  weft doctor --cluster shop.deploy",
            "  weft doctor --node shop@db1.example.org --cookie-file /etc/shop/cookie"]}.
 
