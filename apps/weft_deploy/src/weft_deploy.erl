@@ -13,7 +13,8 @@
 -export_type([options/0, answer/0]).
 
 -type options() :: #{root => string(), progress => weft_deploy_session:progress(),
-                     again => boolean(), purge => boolean(), atom() => term()}.
+                     again => boolean(), purge => boolean(), break_lock => boolean(),
+                     atom() => term()}.
 %% wanting: something failed, and the rest was done.
 -type answer() :: {ok | wanting, Json :: term(), unicode:chardata()}
                 | {failed | usage, unicode:chardata()}.
@@ -329,9 +330,13 @@ again(Options) -> maps:get(again, Options, false).
 with(File, Options, {Locking, Needs}, Fun) ->
     Root = maps:get(root, Options, ".weft"),
     Progress = maps:get(progress, Options, fun(_) -> ok end),
+    OnHosts = case Options of
+                  #{break_lock := true} when Locking =:= locked -> breaking;
+                  #{} -> Locking
+              end,
     case weft_deploy_session:read(File, Root) of
         {ok, #{root := Own} = Read} ->
-            Open = fun() -> weft_deploy_session:open(Read, Locking, Needs, Progress) end,
+            Open = fun() -> weft_deploy_session:open(Read, OnHosts, Needs, Progress) end,
             locked(Locking, Own, fun() -> opened(Open(), Fun) end);
         {error, Kind, Text} ->
             {Kind, Text}

@@ -48,6 +48,8 @@ deploy() ->
                       help => "also what was rolled back"},
                     #{name => purge, long => "-purge", type => boolean,
                       help => "of down: remove releases and logs, too"},
+                    #{name => break_lock, long => "-break-lock", type => boolean,
+                      help => "although a command of another machine has not given back its lock"},
                     #{name => out, long => "-out", type => string, value => "DIR",
                       help => "of export: where the files go"},
                     #{name => dir, long => "-dir", type => string, value => "DIR",

@@ -9,6 +9,7 @@
 %% ```
 %%   .erlang.cookie        mode 400
 %%   deployment            its name
+%%   lock                  while a command changes something (`weft_deploy_host_lock')
 %%   releases/VERSION/     lib/APPLICATION/ebin of a release, kept by version
 %%   nodes/NODE/id         what the node was made from
 %%              start      runs it
@@ -281,7 +282,7 @@ end_epmd(Dir, Erl, Port) ->
 purge(Dir) ->
     ["cd ", quote(Dir), " 2>/dev/null || exit 0\n"
      "rm -rf releases nodes logs control upload deployment .erlang.cookie .erlang.cookie.new\n"
-     "rm -rf .script-[0-9]*-[0-9]*\ncd /\nrmdir ", quote(Dir), " 2>/dev/null\nexit 0\n"].
+     "rm -rf lock .script-[0-9]*-[0-9]*\ncd /\nrmdir ", quote(Dir), " 2>/dev/null\nexit 0\n"].
 
 %% @doc The last lines that a node has logged, and those that it has printed: there it says which
 %% application does not start.

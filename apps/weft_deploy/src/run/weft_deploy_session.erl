@@ -11,13 +11,16 @@
 
 -type progress() :: fun((Line :: unicode:chardata()) -> term()).
 %% A command that changes something has the lock before it looks at anything.
--type locking() :: locked | unlocked.
+%% breaking: also if a command of another machine has it.
+-type locking() :: locked | breaking | unlocked.
 %% code: the command is about what nodes are made of, so the code of all families has to be there.
 -type needs() :: code | nothing.
 -type read() :: #{spec := weft_deploy_spec:spec(), root := string()}.
 -type session() :: #{spec := weft_deploy_spec:spec(), root := string(), dir := string(),
                      erl := string(), state := weft_deploy_state:state(), cookie := binary(),
                      versions := #{atom() => string()}, unbuilt := [string()],
+                     %% Who has locked the hosts.
+                     holder := string() | none,
                      own_code := weft_deploy_artifact:files(),
                      hosts := #{string() => {ok, weft_deploy_host:connection()}
                                           | {error, string()}},
@@ -62,7 +65,7 @@ open(#{spec := #{dir := Given, erl := Erl, cookie_file := CookieFile} = Spec, ro
      Locking, Needs, Progress) ->
     Session = #{spec => Spec, root => Own, progress => Progress, started_ms => now_ms(),
                 dir => case Given of default -> filename:join(Own, "host"); _ -> Given end,
-                erl => erl(Erl, Spec), hosts => #{}, seen => #{}},
+                erl => erl(Erl, Spec), hosts => #{}, seen => #{}, holder => none},
     case weft_deploy_state:load(Own) of
         {ok, State} ->
             Code = own_code(Spec),
@@ -72,12 +75,41 @@ open(#{spec := #{dir := Given, erl := Erl, cookie_file := CookieFile} = Spec, ro
                 {_, {_, [Text | _]}} when Needs =:= code ->
                     {error, usage, Text};
                 {{ok, Cookie}, {Versions, Unbuilt}} ->
-                    {ok, look(connected(Session#{state => State, cookie => Cookie,
-                                                 versions => Versions, unbuilt => Unbuilt,
-                                                 own_code => Code}))}
+                    looked(hold(connected(Session#{state => State, cookie => Cookie,
+                                                   versions => Versions, unbuilt => Unbuilt,
+                                                   own_code => Code}), Locking, Needs))
             end;
         {error, Text} ->
             {error, failed, Text}
+    end.
+
+looked({ok, Session}) -> {ok, look(Session)};
+looked({error, Text}) -> {error, failed, Text}.
+
+%% Two machines do not see each other's commands, but both see the hosts. What one host refuses is
+%% given back on the others.
+hold(Session, unlocked, _Needs) ->
+    {ok, Session};
+hold(#{root := Root, dir := Dir, spec := #{hosts := Hosts}} = Session, Locking, Needs) ->
+    Holder = weft_deploy_host_lock:holder(Root),
+    How = #{make => Needs =:= code, break => Locking =:= breaking},
+    Results = on([Host || #{host := Host} <- Hosts],
+                 fun(_Host, Connection) ->
+                     case weft_deploy_host:script(Connection,
+                                                  weft_deploy_host_lock:take(Dir, Holder, How)) of
+                         {ok, Output} -> weft_deploy_host_lock:taken(Output);
+                         Error -> Error
+                     end
+                 end, Session),
+    Held = Session#{holder := Holder},
+    case [{Host, By} || {Host, {held, By}} <- Results] of
+        [] -> {ok, Held};
+        [{Host, By} | _] ->
+            ok = close(Held),
+            {error, lists:flatten(io_lib:format(
+                                    "~ts: another weft deploy works on this, ~ts: wait for it. If it "
+                                    "has ended, repeat the command with --break-lock",
+                                    [Host, By]))}
     end.
 
 %% Who only looks needs no cookie, and makes none.
@@ -154,7 +186,12 @@ on(Hosts, Fun, #{spec := #{parallel := Parallel}} = Session) ->
 connection(Host, #{hosts := Hosts}) -> map_get(Host, Hosts).
 
 -spec close(session()) -> ok.
-close(#{hosts := Hosts}) ->
+close(#{hosts := Hosts, dir := Dir, holder := Holder} = Session) ->
+    _ = [on(maps:keys(Hosts),
+            fun(_Host, Connection) ->
+                weft_deploy_host:script(Connection, weft_deploy_host_lock:give_back(Dir, Holder))
+            end, Session)
+         || Holder =/= none],
     lists:foreach(fun({_, {ok, Connection}}) -> weft_deploy_host:close(Connection);
                      (_) -> ok
                   end, maps:to_list(Hosts)).
