@@ -10,7 +10,7 @@
 -define(SERIES_OF_PEER, 25).
 -define(PEERS_MAX, 28).
 -define(MS_MAX, 100).
--define(TRIED_MS, 30000).
+-define(SCRAPES, 11).
 
 %% --- values -------------------------------------------------------------------------------------
 
@@ -215,35 +215,34 @@ own() ->
         ++ lists:append([weft_ops_detailed:families(Request)
                          || Request <- weft_ops_detailed:requests() -- [dist]]).
 
-%% As text, with all that is between the status and the text; of some scrapes the one that was least
-%% disturbed.
+%% As text, with all that is between the status and the text. The first scrape loads code, and counts
+%% as well.
 a_thousand_members_are_few_series_and_quick_test_() ->
     {timeout, 60, fun() ->
         {ok, Started} = application:ensure_all_started(prometheus),
         Status = weft_ops_test_status:large(1000),
         ok = prometheus_registry:register_collectors(?MODULE, [weft_ops_collector,
                                                                weft_ops_dist_collector]),
-        {Times, [Text | _]} = lists:unzip(scrapes(Status, erlang:monotonic_time(millisecond)
-                                                              + ?TRIED_MS)),
+        {Times, [Text | _]} = lists:unzip([timed_scrape(Status) || _ <- lists:seq(1, ?SCRAPES)]),
         ok = prometheus_registry:clear(?MODULE),
         [ok = application:stop(App) || App <- Started],
         {match, Series} = re:run(Text, "^[^#\n]", [global, multiline]),
         ?assert(length(Series) =< ?SERIES_MAX),
         ?assert(length(Series) >= 1000),
-        ?assertMatch({true, _}, {lists:min(Times) =< ?MS_MAX * 1000, Times})
+        ?assertMatch({Ms, _} when Ms =< ?MS_MAX, {median([min(Wall, Processor)
+                                                          || {Wall, Processor} <- Times]), Times})
     end}.
 
-%% Until one was quick.
-scrapes(Status, Deadline) ->
-    case scrape(Status) of
-        {Us, _} = Scrape when Us > ?MS_MAX * 1000 ->
-            case erlang:monotonic_time(millisecond) < Deadline of
-                true -> [Scrape | scrapes(Status, Deadline)];
-                false -> [Scrape]
-            end;
-        Quick ->
-            [Quick]
-    end.
+%% In milliseconds. On a busy machine a scrape waits for a processor, which is no work of it; and
+%% the time of all processors counts schedulers that spin. So it is the smaller of the two that it
+%% has surely needed.
+timed_scrape(Status) ->
+    {BeforeMs, _} = statistics(runtime),
+    {Us, Text} = scrape(Status),
+    {AfterMs, _} = statistics(runtime),
+    {{Us / 1000, AfterMs - BeforeMs}, Text}.
+
+median(Numbers) -> lists:nth((length(Numbers) + 1) div 2, lists:sort(Numbers)).
 
 %% Each with a server of its own, which has not been asked yet.
 scrape(Status) ->
