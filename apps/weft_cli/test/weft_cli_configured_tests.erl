@@ -29,7 +29,8 @@ a_release_is_the_node_of_its_vm_args_test() ->
              ?assertMatch({usage, _}, weft_cli_doctor:doctor([], #{vm_args => "vm.args"})),
              %% The flags of the kernel are missing.
              ?assertMatch({wanting, #{errors := 1, findings := [#{check := kernel_flags}]}, _},
-                          weft_cli_doctor:doctor([], #{config => Sys, vm_args => Dir ++ "/vm.args"}))
+                          weft_cli_doctor:doctor([], #{config => Sys,
+                                                       vm_args => Dir ++ "/vm.args"}))
          end).
 
 %% What weft deploy sets is as it should be: the cookie and two nodes at one port are not.
@@ -58,7 +59,8 @@ a_deployment_is_examined_before_its_code_is_built_test() ->
 a_wrong_deployment_is_told_test() ->
     with([{"shop.deploy", "{name, shop}. {nam, shop}."}],
          fun(Dir) ->
-             ?assertMatch({usage, _}, weft_cli_doctor:doctor([], #{config => Dir ++ "/shop.deploy"}))
+             File = Dir ++ "/shop.deploy",
+             ?assertMatch({usage, _}, weft_cli_doctor:doctor([], #{config => File}))
          end).
 
 with(Files, Fun) ->

@@ -31,7 +31,7 @@ a_node_goes_on_printing_where_its_output_was_emptied() ->
     Dir = directory(),
     Print = "[io:put_chars(lists:duplicate(100000, $p)) || _ <- lists:seq(1, 110)], "
         "fun Await() -> case filelib:file_size(\"output\") of 0 -> ok; _ -> "
-        "receive after 20 -> Await() end end end(), io:put_chars(\"after\").",
+        "erlang:yield(), Await() end end(), io:put_chars(\"after\").",
     _ = run(Dir, "[].", Print, fun() -> file:read_file(file(Dir, "output")) =:= {ok, <<"after">>}
                                end),
     ok = file:del_dir_r(Dir).
@@ -69,8 +69,9 @@ run(Dir, Config, Program, Until) ->
                                        "+S", "1:1", "-config", "sys", "-eval", Program,
                                        "-extra", ?NODE]})),
     _ = script(Dir, weft_deploy_shell:launch(Dir, [?NODE])),
-    ok = weft_test_nodes:until(Until),
-    _ = script(Dir, weft_deploy_shell:stop(Dir, [?NODE], 10)),
+    try ok = weft_test_nodes:until(Until)
+    after script(Dir, weft_deploy_shell:stop(Dir, [?NODE], 10))
+    end,
     {ok, Names} = file:list_dir(file(Dir, "")),
     [Name || Name <- lists:sort(Names),
              lists:prefix("log", Name) orelse lists:prefix("output", Name),

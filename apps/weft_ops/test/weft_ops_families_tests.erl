@@ -215,15 +215,16 @@ own() ->
         ++ lists:append([weft_ops_detailed:families(Request)
                          || Request <- weft_ops_detailed:requests() -- [dist]]).
 
-%% As text, with all that is between the status and the text. The first scrape loads code, and counts
-%% as well.
+%% As text, with all that is between the status and the text. The first scrape, which loads code,
+%% counts as well.
 a_thousand_members_are_few_series_and_quick_test_() ->
     {timeout, 60, fun() ->
         {ok, Started} = application:ensure_all_started(prometheus),
         Status = weft_ops_test_status:large(1000),
         ok = prometheus_registry:register_collectors(?MODULE, [weft_ops_collector,
                                                                weft_ops_dist_collector]),
-        {Times, [Text | _]} = lists:unzip([timed_scrape(Status) || _ <- lists:seq(1, ?SCRAPES)]),
+        {Times, [Text | _]} = lists:unzip([timed_scrape(Status)
+                                           || _ <- lists:seq(1, ?SCRAPES)]),
         ok = prometheus_registry:clear(?MODULE),
         [ok = application:stop(App) || App <- Started],
         {match, Series} = re:run(Text, "^[^#\n]", [global, multiline]),

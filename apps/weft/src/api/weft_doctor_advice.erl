@@ -20,10 +20,11 @@ about(ports) ->
      "each node on the host a port of its own."};
 about(port_use) ->
     {"A node that finds no free port does not start.",
-     "Nothing, if it is this node that runs. Otherwise end what has the port, or take another one."};
+     "Nothing, if it is this node that runs. Otherwise end what has the port, or take another "
+     "one."};
 about(cookie_told) ->
-    {"Every user of the machine sees the command lines of processes, and who has the cookie runs any "
-     "code on every node.",
+    {"Every user of the machine sees the command lines of processes, and who has the cookie runs "
+     "any code on every node.",
      "Leave -setcookie out of vm.args, and put the cookie into .erlang.cookie in the home "
      "directory of the node, with mode 400."};
 about(start) ->

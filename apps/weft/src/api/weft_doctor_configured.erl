@@ -157,17 +157,18 @@ cookie(Configured, Words) ->
 listens(Node, Fixed, Kernel, IsHere) ->
     Name = hd(string:split(atom_to_list(Node), "@")),
     case {Fixed, proplists:get_value(inet_dist_listen_min, Kernel, none)} of
-        {#{Name := Port}, _} -> ports(fixed, Port, Port, IsHere);
+        {#{Name := Port}, _} -> ports(Node, Port, Port, IsHere);
         {_, First} when is_integer(First) ->
-            ports(range, First, proplists:get_value(inet_dist_listen_max, Kernel, First), IsHere);
+            ports(Node, First, proplists:get_value(inet_dist_listen_max, Kernel, First), IsHere);
         _ -> #{}
     end.
 
-ports(Kind, First, Last, IsHere) when is_integer(Last), Last >= First ->
+ports(Node, First, Last, IsHere) when is_integer(Last), Last >= First ->
     InUse = [Port || IsHere, Last - First < ?RANGE_MAX, Port <- lists:seq(First, Last),
                      is_in_use(Port)],
-    #{ports => #{kind => Kind, first => First, last => Last, in_use => InUse}};
-ports(_Kind, _First, _Last, _IsHere) ->
+    #{ports => #{host => weft_doctor_checks:host(Node), first => First, last => Last,
+                 in_use => InUse}};
+ports(_Node, _First, _Last, _IsHere) ->
     #{}.
 
 is_in_use(Port) ->

@@ -3,7 +3,8 @@
 %% has found, mostly nothing; a fact that is missing is no reason to find something.
 -module(weft_doctor_node_checks).
 
--export([settings/1, cookie_told/1, start/1, kernel_flags/1, suspended/1, schedulers/1, limits/1, listener/1, cookie/1,
+-export([settings/1, cookie_told/1]).
+-export([start/1, kernel_flags/1, suspended/1, schedulers/1, limits/1, listener/1, cookie/1,
          cookie_file/1, certificates/1, incomplete/1]).
 
 -type facts() :: #{atom() => term()}.

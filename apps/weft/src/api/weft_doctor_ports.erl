@@ -1,15 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The checks of the doctor about ports that are configured. Pure.
 %%
-%% A node listens at the port that its settings give it (`fixed'), at one of a range of the kernel,
-%% or at any, for which there is no fact `ports'.
+%% A node listens at the port that its settings give it, at one of a range of the kernel, or at any,
+%% for which there is no fact `ports'.
 -module(weft_doctor_ports).
 
 -export([too_few/1, in_use/1]).
 -export_type([ports/0]).
 
-%% in_use: those that somebody listens at on the machine that the node is to run on.
--type ports() :: #{kind := fixed | range, first := inet:port_number(), last := inet:port_number(),
+%% host: on which the node is to run. in_use: those that somebody listens at there, if that is this
+%% machine.
+-type ports() :: #{host := string(), first := inet:port_number(), last := inet:port_number(),
                    in_use := [inet:port_number()]}.
 -type facts() :: #{atom() => term()}.
 
@@ -17,8 +18,8 @@
 -spec too_few({[{node(), facts()}], Silent :: [term()]}) ->
           [{weft_doctor_checks:severity(), [node()], unicode:chardata()}].
 too_few({All, _Silent}) ->
-    Ports = [{{weft_doctor_checks:host(Node), First, Last}, Node}
-             || {Node, #{ports := #{first := First, last := Last}}} <- All],
+    Ports = [{{Host, First, Last}, Node}
+             || {Node, #{ports := #{host := Host, first := First, last := Last}}} <- All],
     [{error, Nodes, io_lib:format("~b nodes on ~ts have ~ts", [length(Nodes), Host,
                                                               named(First, Last)])}
      || {Host, First, Last} = Place <- lists:usort([Place || {Place, _} <- Ports]),

@@ -107,8 +107,8 @@ hold(#{root := Root, dir := Dir, spec := #{hosts := Hosts}} = Session, Locking, 
         [{Host, By} | _] ->
             ok = close(Held),
             {error, lists:flatten(io_lib:format(
-                                    "~ts: another weft deploy works on this, ~ts: wait for it. If it "
-                                    "has ended, repeat the command with --break-lock",
+                                    "~ts: another weft deploy works on this, ~ts: wait for it. If "
+                                    "it has ended, repeat the command with --break-lock",
                                     [Host, By]))}
     end.
 
