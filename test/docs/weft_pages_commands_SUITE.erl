@@ -126,12 +126,25 @@ examined(Page, Config) ->
         weft_local_files:load(filename:join(?config(priv_dir, Config), "clusters"), "local"),
     File = filename:join(?config(priv_dir, Config), "cookie"),
     ok = file:write_file(File, atom_to_list(Cookie)),
-    Command = weft_pages:replaced(weft_pages:block(Page, ["sh"], "weft doctor"),
+    Command = weft_pages:replaced(weft_pages:block(Page, ["sh"], "weft doctor --node"),
                                   [{"shop@db1.example.org", "n01@127.0.0.1"},
                                    {"/etc/shop/cookie", File}]),
-    {1, Found} = script(Command, [{place, #{epmd => #{port => Port}}} | Config]),
+    Placed = [{place, #{epmd => #{port => Port}}} | Config],
+    {1, Found} = script(Command, Placed),
     ?assertMatch({match, _}, re:run(Found, "n06: does not answer")),
-    {0, _} = weft(["restart", "n06"], Config).
+    {0, _} = weft(["restart", "n06"], Config),
+    examined_before(weft_pages:block(Page, ["sh"], "weft doctor --config"), Placed).
+
+%% Nothing of it runs. The deployment is that of its page.
+examined_before(Commands, Config) ->
+    Deployment = weft_pages:block("docs/guide/deploy.md", ["erlang", "terms", "deploy"],
+                                  "%% shop.deploy"),
+    _ = others([{"shop.deploy", Deployment},
+                 {"config/sys.config", "[{weft, [{topology, full_mesh}]}]."},
+                 {"config/vm.args", "-name shop@127.0.0.1\n-proto_dist weft\n"}], Config),
+    {0, Said} = in(others(Config), Commands, Config),
+    ?assertMatch({match, _}, re:run(Said, "shop: 5 nodes examined.*nothing found")),
+    ?assertMatch({match, _}, re:run(Said, "config/sys.config: 1 node examined.*nothing found")).
 
 %% All ways to start a cluster, each ended at once. Usually three of them.
 clusters(Config) ->
