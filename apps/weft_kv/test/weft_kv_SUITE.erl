@@ -9,8 +9,9 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([the_guide/1, nothing_acknowledged_is_lost/1, all_nodes_die_one_after_the_other/1,
          all_nodes_die_at_once/1, a_hint_reaches_its_owner/1,
-         what_was_deleted_stays_so_with_another_n/1, schedules_of_faults/1]).
--export([evaluate/2, count/2, count_outside/2, stop/1, number/1, noted/2, copies/1]).
+         what_was_deleted_stays_so_with_another_n/1, one_node_that_hangs/1,
+         schedules_of_faults/1]).
+-export([asked/2, evaluate/2, count/2, count_outside/2, stop/1, number/1, noted/2, copies/1]).
 
 -define(KEYS, 60).
 -define(SCHEDULES, 30).
@@ -20,7 +21,7 @@ suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 4; _ -> 120 
 
 all() -> [the_guide, nothing_acknowledged_is_lost, all_nodes_die_one_after_the_other,
           all_nodes_die_at_once, a_hint_reaches_its_owner,
-          what_was_deleted_stays_so_with_another_n]
+          what_was_deleted_stays_so_with_another_n, one_node_that_hangs]
         ++ [schedules_of_faults || os:getenv("FULL") =/= false].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -266,6 +267,38 @@ a_hint_reaches_its_owner(Config) ->
                              call(C2, ?MODULE, copies, [{P, Key}]) =/= [Key]]),
     %% And who stood in keeps nothing of it.
     weft_test_nodes:until(fun() -> stats(objects, [A, B, C2]) =:= 2 * length(Written) end).
+
+%% Two of three replicas answer, and the third one hangs for all that time: the others serve as
+%% before, though far more requests wait for it than may run, and than may wait.
+one_node_that_hangs(Config) ->
+    Keys = [{weft_ring, [{partitions, 8}, {sync_ms, 300}, {vnodes, [weft_kv_vnode]}]},
+            {weft_kv, [{buckets, #{sets => #{n => 3, timeout_ms => 30000}}}, {requests_max, 5},
+                       {entropy_ms, infinity}]}],
+    [A, B, C] = Refs = [start(Name, Keys, Config) || Name <- [a, b, c]],
+    ok = call(A, weft_ring, create, []),
+    changed(A, [B, C], Refs, join),
+    Hanging = weft_test_nodes:name(C),
+    %% Those of which it is not the one that is written first: for that one each waits a while.
+    Names = [Key || N <- lists:seq(1, 60), Key <- [integer_to_binary(N)],
+                    {_, First, _} <- [hd(owners(A, Key, 3))], First =/= Hanging],
+    ?assert(length(Names) > 20),
+    ok = weft_test_nodes:pause(C),
+    ?assertEqual([], call(A, ?MODULE, asked, [put, Names])),
+    ?assertEqual([], call(A, ?MODULE, asked, [get, Names])),
+    #{running := 0, lingering := Lingering} = call(A, weft_kv_stats, read, []),
+    ?assert(Lingering >= 1 andalso Lingering =< 5),
+    ok = weft_test_nodes:continue(C),
+    weft_test_nodes:until(fun() -> stats(lingering, [A]) =:= 0 end).
+
+%% What was not answered as it should be, of one request after the other.
+asked(put, Names) ->
+    [{Name, Error} || Name <- Names, {error, _} = Error <- [weft_kv:put(sets, Name, Name)]];
+asked(get, Names) ->
+    [{Name, Answer} || Name <- Names, Answer <- [weft_kv:get(sets, Name)],
+                       not is_value(Name, Answer)].
+
+is_value(Name, {ok, Name, _}) -> true;
+is_value(_, _) -> false.
 
 owners(Ref, Key) -> owners(Ref, Key, 2).
 

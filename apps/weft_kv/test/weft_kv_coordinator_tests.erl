@@ -43,6 +43,7 @@ a_write_goes_to_one_replica_first_test() ->
     ?assertEqual([{ask, {1, b, primary}, {merge, One}}, {ask, {2, c, primary}, {merge, One}}],
                  Asked),
     {S2, [{answer, {ok, One}}]} = reply(b, {ok, One}, S1),
+    ?assertNot(weft_kv_coordinator_core:may_be_twice(S2)),
     ?assertMatch({_, [done]}, reply(c, {error, overload}, S2)).
 
 a_first_replica_that_refuses_or_is_silent_is_replaced_test() ->
@@ -90,6 +91,7 @@ one_that_stays_silent_is_not_waited_for_longer_test() ->
     {S1, _} = weft_kv_coordinator_core:handle({timer, {first, {0, a, primary}}}, S0),
     {S2, _} = reply(b, {ok, One}, S1),
     {S3, [{answer, {ok, One}}]} = reply(c, {ok, One}, S2),
+    ?assert(weft_kv_coordinator_core:may_be_twice(S3)),
     ?assertMatch({_, [done]}, weft_kv_coordinator_core:handle({timer, deadline}, S3)),
     ?assertMatch({_, [done]}, reply(a, {error, {unknown, killed}}, S3)).
 

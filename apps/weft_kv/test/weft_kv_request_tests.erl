@@ -30,6 +30,7 @@ on_one_node_test_() ->
                                                 fun one_that_ends_without_a_look_is_asked_again/0,
                                                 fun no_more_run_than_may_though_all_come_at_once/0,
                                                 fun who_was_killed_does_not_stay_counted/0,
+                                                fun one_that_hangs_takes_no_room_from_others/0,
                                                 fun what_moves_is_tried_again_within_the_timeout/0]]
      end}.
 
@@ -250,6 +251,24 @@ who_was_killed_does_not_stay_counted() ->
                   end, Occupied),
     weft_test_nodes:until(fun() -> weft_kv:get(one, Key) =:= {error, not_found} end, ?SOON_MS),
     weft_test_nodes:until(fun() -> weft_kv_test_requests:running() =:= 0 end).
+
+%% Whoever waits only for a replica that hangs has given its caller the answer, and makes room. It
+%% is room for one.
+one_that_hangs_takes_no_room_from_others() ->
+    Key = <<"hangs">>,
+    {ok, _} = weft_kv:put(three, Key, <<"1">>, #{w => 3}),
+    {ok, [_, _, {Last, _, _}]} = weft_ring:primaries({<<"three">>, Key}, 3),
+    {ok, Vnode} = weft_vnode_names:name(weft_kv_vnode, Last),
+    weft_test_nodes:until(fun() -> weft_kv_test_requests:running() =:= 0 end),
+    ok = sys:suspend(Vnode),
+    Before = weft_kv_test_requests:lingering(),
+    Occupied = weft_kv_test_requests:occupied(?REQUESTS_MAX - 1),
+    [?assertMatch({ok, <<"1">>, _}, weft_kv:get(three, Key)) || _ <- lists:seq(1, 50)],
+    ?assertEqual(?REQUESTS_MAX - 1, weft_kv_test_requests:running()),
+    ?assert(weft_kv_test_requests:lingering() >= Before + 50),
+    ok = weft_kv_test_requests:freed(Occupied),
+    ok = sys:resume(Vnode),
+    weft_test_nodes:until(fun() -> weft_kv_test_requests:lingering() =:= 0 end).
 
 refusing(Count) ->
     receive

@@ -2,7 +2,7 @@
 %% @doc Requests of this node that run and wait, so that there is no room for others.
 -module(weft_kv_test_requests).
 
--export([occupied/1, freed/1, running/0]).
+-export([occupied/1, freed/1, running/0, lingering/0]).
 
 -define(TIMEOUT_MS, 60000).
 
@@ -38,5 +38,8 @@ freed(Occupied) ->
     weft_test_nodes:until(fun() -> running() =< Left end),
     ok.
 
-%% @doc How many run.
+%% @doc How many run, as their callers wait.
 running() -> weft_kv_admission:count(weft_kv_app:running()).
+
+%% @doc How many go on after their answer.
+lingering() -> weft_kv_admission:lingering(weft_kv_app:running()).

@@ -28,7 +28,7 @@
 %% merges whose reply nobody waits for: `{repair, Place, Object}'.
 -module(weft_kv_coordinator_core).
 
--export([init/3, handle/2, again/1, is_moved/1]).
+-export([init/3, handle/2, again/1, is_moved/1, may_be_twice/1]).
 -export_type([state/0, request/0, place/0, error/0]).
 
 -type place() :: {Partition :: non_neg_integer(), node(), primary | fallback}.
@@ -135,6 +135,11 @@ repeatable(#coordinator{object = none}) ->
     none;
 repeatable(#coordinator{object = Object}) ->
     {merge, Object}.
+
+%% @doc After the answer: is one waited for that may have given the write another dot, and would say
+%% so? Whoever gives up waiting (as with `{timer, deadline}') can not take that back.
+-spec may_be_twice(state()) -> boolean().
+may_be_twice(#coordinator{late = Late}) -> Late =/= [].
 
 %% @doc Does a replica fail like this because another node has the partition by now? (A process that
 %% was not killed ends when that is so. What it was asked at last may have been done before.)

@@ -1,64 +1,48 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Requests of a node, each in a process of its own that may go on after its answer, and at
-%% most so many of them at a time (`requests_max'). They count themselves, in a table that has each
-%% of them while it runs, and no process is shared by them. Those that were killed are removed when
-%% the table seems full, at most once a second.
+%% @doc Requests of a node, each in a process of its own, and at most so many of them at a time
+%% (`requests_max'). A request counts until its caller has the answer. It may go on after that
+%% (`linger/2'), and may need further processes that wait for it (`aside/2'): of these, too, there
+%% are at most as many. All of them count themselves (`weft_kv_counted').
 -module(weft_kv_admission).
 
--export([new/1, count/1, is_full/1, run/4, answer/2]).
--export_type([running/0, caller/0]).
+-export([new/1, count/1, lingering/1, is_full/1, run/4, answer/2, linger/2, lingered/2, aside/2]).
+-export_type([running/0, caller/0, stay/0]).
 
 -record(running, {
-    table :: ets:table(),
-    max :: pos_integer(),
-    %% When those that had ended were removed, in a monotonic millisecond.
-    swept_ms :: atomics:atomics_ref()}).
+    %% Those whose callers wait.
+    callers :: weft_kv_counted:counted(),
+    lingering :: weft_kv_lingering:lingering(),
+    aside :: weft_kv_counted:counted()}).
 
 %% Requests that are `unlimited' are not counted.
 -opaque running() :: #running{} | unlimited.
--opaque caller() :: reference().
+-opaque caller() :: {reference(), running()}.
+-opaque stay() :: weft_kv_lingering:place() | not_counted.
 
 -define(MARGIN_MS, 1000).
--define(SWEEP_MS, 1000).
 
-%% @doc None runs. The table ends with the calling process.
+%% @doc None runs. The tables end with the calling process.
 -spec new(Max :: pos_integer() | infinity) -> running().
 new(infinity) -> unlimited;
 new(Max) ->
-    SweptMs = atomics:new(1, [{signed, true}]),
-    ok = atomics:put(SweptMs, 1, erlang:monotonic_time(millisecond) - ?SWEEP_MS),
-    #running{table = ets:new(?MODULE, [public, {write_concurrency, true}]), max = Max,
-             swept_ms = SweptMs}.
+    #running{callers = weft_kv_counted:new(in_any_order, Max),
+             lingering = weft_kv_lingering:new(Max),
+             aside = weft_kv_counted:new(in_order, Max)}.
 
-%% @doc How many run. Some of them may have been killed.
+%% @doc How many callers wait. Some of their requests may have been killed.
 -spec count(running()) -> non_neg_integer().
 count(unlimited) -> 0;
-count(#running{table = Table}) ->
-    case ets:info(Table, size) of
-        undefined -> 0;
-        Count -> Count
-    end.
+count(#running{callers = Callers}) -> weft_kv_counted:count(Callers).
+
+%% @doc How many requests go on after their answer.
+-spec lingering(running()) -> non_neg_integer().
+lingering(unlimited) -> 0;
+lingering(#running{lingering = Lingering}) -> weft_kv_lingering:count(Lingering).
 
 %% @doc Would one more be refused? Asked before anything is made for it.
 -spec is_full(running()) -> boolean().
 is_full(unlimited) -> false;
-is_full(#running{max = Max} = Running) ->
-    count(Running) >= Max andalso not (sweep(Running) andalso count(Running) < Max).
-
-%% Whether those that have ended were removed now. Each look takes as long as there are requests.
-sweep(#running{table = Table, swept_ms = SweptMs}) ->
-    NowMs = erlang:monotonic_time(millisecond),
-    LastMs = atomics:get(SweptMs, 1),
-    case NowMs - LastMs >= ?SWEEP_MS
-        andalso atomics:compare_exchange(SweptMs, 1, LastMs, NowMs) of
-        ok ->
-            noted(fun() ->
-                      [ets:delete(Table, Pid) || {Pid} <- ets:tab2list(Table),
-                                                 not is_process_alive(Pid)]
-                  end),
-            true;
-        _ -> false
-    end.
+is_full(#running{callers = Callers}) -> weft_kv_counted:is_full(Callers).
 
 %% @doc The answer that Request gives to its caller (`answer/2'), in a process that Begin makes.
 %% There may be none: there are too many requests, time is over, or the process has ended.
@@ -68,7 +52,7 @@ sweep(#running{table = Table, swept_ms = SweptMs}) ->
           {answer, term()} | overload | timeout | {ended, Reason :: term()}.
 run(Request, Begin, TimeoutMs, Running) ->
     Alias = alias([reply]),
-    {Pid, Monitor} = Begin(fun() -> counted(Request, Alias, Running) end),
+    {Pid, Monitor} = Begin(fun() -> counted(Request, {Alias, Running}) end),
     receive
         {Alias, Answer} ->
             true = demonitor(Monitor, [flush]),
@@ -82,30 +66,58 @@ run(Request, Begin, TimeoutMs, Running) ->
         receive {Alias, Answer} -> Answer after 0 -> timeout end
     end.
 
-counted(Request, Alias, unlimited) ->
-    weft_redact:run(fun() -> Request(Alias) end);
-counted(Request, Alias, #running{table = Table, max = Max} = Running) ->
-    ok = noted(fun() -> ets:insert(Table, {self()}) end),
+counted(Request, {_, unlimited} = Caller) ->
+    weft_redact:run(fun() -> Request(Caller) end);
+counted(Request, {Alias, #running{callers = Callers}} = Caller) ->
+    ok = weft_kv_counted:enter(self(), Callers),
     try
         %% Callers of the same moment have not seen each other.
-        case count(Running) > Max of
+        case weft_kv_counted:is_over(Callers) of
             true -> Alias ! {Alias, overload};
-            false -> weft_redact:run(fun() -> Request(Alias) end)
+            false -> weft_redact:run(fun() -> Request(Caller) end)
         end
-    after noted(fun() -> ets:delete(Table, self()) end)
+    after weft_kv_counted:leave(self(), Callers)
     end.
 
-%% Of an application that was stopped meanwhile there is no table.
-noted(Note) ->
-    try
-        _ = Note(),
-        ok
-    catch
-        error:badarg -> ok
-    end.
-
-%% @doc In the process of the request, once.
+%% @doc In the process of the request, once. It does not count any more when the caller has it: who
+%% asks again at once finds room.
 -spec answer(caller(), term()) -> ok.
-answer(Alias, Answer) ->
+answer({Alias, Running}, Answer) ->
+    ok = case Running of
+             unlimited -> ok;
+             #running{callers = Callers} -> weft_kv_counted:leave(self(), Callers)
+         end,
     Alias ! {Alias, {answer, Answer}},
     ok.
+
+%% @doc The process of a request goes on after its answer, until it says `lingered/2'. It may be
+%% told to `give_up' before: see `weft_kv_lingering'.
+-spec linger(MayBeTwice :: boolean(), caller()) -> stay().
+linger(_MayBeTwice, {_, unlimited}) -> not_counted;
+linger(MayBeTwice, {_, #running{lingering = Lingering}}) ->
+    weft_kv_lingering:begun(MayBeTwice, Lingering).
+
+%% @doc It ends.
+-spec lingered(stay(), caller()) -> ok.
+lingered(not_counted, _Caller) -> ok;
+lingered(Place, {_, #running{lingering = Lingering}}) ->
+    weft_kv_lingering:ended(Place, Lingering).
+
+%% @doc Does something for a request in another process, in which it may have to wait for a
+%% connection. If there are too many of these, the oldest is killed: it most likely waits for a node
+%% that hangs. The request hears nothing of it then, as of a replica that does not answer.
+-spec aside(fun(() -> term()), caller()) -> ok.
+aside(Do, {_, unlimited}) ->
+    _ = spawn(weft_redact, run, [Do]),
+    ok;
+aside(Do, {_, #running{aside = Aside}}) ->
+    _ = spawn(fun() -> counted_aside(Do, Aside) end),
+    ok.
+
+counted_aside(Do, Aside) ->
+    Place = {erlang:monotonic_time(), self()},
+    ok = weft_kv_counted:enter(Place, Aside),
+    ok = weft_kv_counted:make_room(fun(Pid) -> exit(Pid, kill) end, Aside),
+    try weft_redact:run(Do)
+    after weft_kv_counted:leave(Place, Aside)
+    end.

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs `weft_kv_coordinator_core' for one request, in a process of its own, so that replicas
-%% are repaired also after the caller has its answer; and once more after some errors. There may be
-%% so many at a time on a node (`weft_kv_admission'); more are refused. No process is shared by
-%% requests (but in an experiment, see `weft_kv_request_sup').
+%% are repaired also after the caller has its answer; and once more after some errors. Callers of so
+%% many at a time may wait on a node (`weft_kv_admission'); more are refused. One that goes on after
+%% its answer may be told to give up, as if its time were over (`weft_kv_lingering'). No process is
+%% shared by requests (but in an experiment, see `weft_kv_request_sup').
 -module(weft_kv_request).
 
 -export([run/4]).
@@ -21,6 +22,8 @@
               to :: weft_kv_admission:caller(),
               %% Replicas whose answer comes here without a process in between.
               sent = #{} :: #{weft_kv_coordinator_core:place() => weft_vnode:sent()},
+              %% After the answer.
+              stay = none :: none | weft_kv_admission:stay(),
               look_ms = ?LOOK_MS :: pos_integer()}).
 
 %% @doc The object that a quorum of replicas has. What was refused only because partitions belong to
@@ -88,6 +91,7 @@ coordinate(Key, Request, Places, #{timeout_ms := TimeoutMs} = Options, To) ->
 effects([], State, #run{sent = Sent, look_ms = LookMs} = Run) ->
     receive
         {timer, Timer} -> event({timer, Timer}, State, Run);
+        give_up -> event({timer, deadline}, State, Run);
         {reply, Place, Reply} -> replied(Place, Reply, State, Run);
         {Place, Answer} when is_map_key(Place, Sent) -> replied(Place, reply(Answer), State, Run)
     after case map_size(Sent) of 0 -> infinity; _ -> LookMs end ->
@@ -103,9 +107,19 @@ effects([{after_ms, Ms, Timer} | Effects], State, Run) ->
     effects(Effects, State, Run);
 effects([{answer, Answer} | Effects], State, #run{to = To} = Run) ->
     ok = weft_kv_admission:answer(To, {Answer, weft_kv_coordinator_core:again(State)}),
-    effects(Effects, State, Run);
-effects([done | _], _State, _Run) ->
-    ok.
+    effects(Effects, State, answered(Effects, State, Run));
+effects([done | _], _State, #run{stay = none}) ->
+    ok;
+effects([done | _], _State, #run{stay = Stay, to = To}) ->
+    weft_kv_admission:lingered(Stay, To).
+
+answered(Effects, State, #run{to = To} = Run) ->
+    case lists:member(done, Effects) of
+        true -> Run;
+        false ->
+            MayBeTwice = weft_kv_coordinator_core:may_be_twice(State),
+            Run#run{stay = weft_kv_admission:linger(MayBeTwice, To)}
+    end.
 
 replied(Place, Reply, State, #run{sent = Sent} = Run) ->
     event({reply, Place, Reply}, State, Run#run{sent = maps:remove(Place, Sent)}).
@@ -118,26 +132,23 @@ event(Event, State0, Run) ->
 
 %% A process of its own waits where this one might have to: for a connection, or the start of a
 %% partition.
-asked(Place, Request, #run{sent = Sent} = Run) ->
+asked(Place, Request, #run{sent = Sent, to = Caller} = Run) ->
     case sent(Place, Request, Place, Run) of
         {ok, To} -> Run#run{sent = Sent#{Place => To}};
         unknown ->
             Self = self(),
-            ok = in_private(fun() -> Self ! {reply, Place, ask(Place, Request, Run)} end),
+            Ask = fun() -> Self ! {reply, Place, ask(Place, Request, Run)} end,
+            ok = weft_kv_admission:aside(Ask, Caller),
             Run
     end.
 
 %% Nobody waits for what becomes of it.
-repaired(Place, Object, Run) ->
+repaired(Place, Object, #run{to = Caller} = Run) ->
     case sent(Place, {merge, Object}, repaired, Run) of
         {ok, _} -> ok;
-        unknown -> in_private(fun() -> ask(Place, {merge, Object}, Run) end)
+        unknown ->
+            weft_kv_admission:aside(fun() -> ask(Place, {merge, Object}, Run) end, Caller)
     end.
-
-%% What users have stored is not for logs.
-in_private(Fun) ->
-    _ = spawn(weft_redact, run, [Fun]),
-    ok.
 
 sent(Place, Request, Tag, #run{key = Key} = Run) ->
     weft_vnode:send(weft_kv_vnode, Place, Key, command(Place, Request, Run), Tag).

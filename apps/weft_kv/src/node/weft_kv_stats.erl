@@ -103,10 +103,12 @@ recalls() ->
     end.
 
 %% @doc What there is to tell, `not_running' if the application is not started. Times are sums.
+%% `running': requests whose callers wait; `lingering': those that go on after their answer.
 -spec read() -> #{requests := #{kind() => non_neg_integer()},
                   request_us := #{kind() => non_neg_integer()},
                   errors := #{atom() => non_neg_integer()},
-                  running := non_neg_integer(), entropy := #{atom() => non_neg_integer()},
+                  running | lingering := non_neg_integer(),
+                  entropy := #{atom() => non_neg_integer()},
                   strong := #{weft_kv_strong_acceptor_core:status() => non_neg_integer()},
                   hints | objects | memory_bytes | file_bytes | unwritable := non_neg_integer()}
               | not_running.
@@ -123,7 +125,9 @@ read() ->
               #{requests => counted(?KINDS, 0, Counters),
                 request_us => counted(?KINDS, length(?KINDS), Counters),
                 errors => counted(?ERRORS, 2 * length(?KINDS), Counters),
-                running => weft_kv_admission:count(weft_kv_app:running()), entropy => Entropy,
+                running => weft_kv_admission:count(weft_kv_app:running()),
+                lingering => weft_kv_admission:lingering(weft_kv_app:running()),
+                entropy => Entropy,
                 strong => maps:from_list([{Status, length([Is || {replica, Is} <- Said,
                                                                  Is =:= Status])}
                                           || Status <- [voting, founding, forgotten]])})
