@@ -166,7 +166,7 @@ who_was_not_the_owner_for_a_while_lacks_something_test() ->
 owner(Node) ->
     weft_ring_lookup:publish_owners(weft_ring, [Node || _ <- lists:seq(1, 8)]).
 
-ticked(Vnode) -> weft_kv_vnode:tick(fun(_, _, _) -> self() end, Vnode).
+ticked(Vnode) -> weft_kv_vnode:tick(fun(_, _) -> self() end, Vnode).
 
 %% --- on disk ----------------------------------------------------------------------------------
 

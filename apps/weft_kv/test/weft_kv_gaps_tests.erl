@@ -226,7 +226,7 @@ ticked() ->
     ok.
 
 tick(Vnode) ->
-    {ok, New} = weft_kv_vnode:tick(fun(_, _, _) -> self() end, Vnode),
+    {ok, New} = weft_kv_vnode:tick(fun(_, _) -> self() end, Vnode),
     New.
 
 committed() ->

@@ -265,7 +265,7 @@ asked(Number, Role, Key, Command, #node{now_ms = NowMs} = Node0) ->
 
 tick(Number, #node{partitions = Partitions, disk = Disk} = Node0) ->
     #{Number := P0} = Partitions,
-    case ?P:tick(fun bring/3, ring(Node0), Node0#node.now_ms, P0) of
+    case ?P:tick(fun bring/2, ring(Node0), Node0#node.now_ms, P0) of
         {ok, P} -> brought(put_partition(Number, P, Node0));
         {stop, _} ->
             Parts = maps:get(parts, Disk, #{}),
@@ -275,9 +275,9 @@ tick(Number, #node{partitions = Partitions, disk = Disk} = Node0) ->
 
 %% --- hints ------------------------------------------------------------------------------------
 
-%% In the process of the partition, which is the simulator.
-bring(Partition, Owner, Batches) ->
-    coroutine(fun(Ask) -> weft_kv_hints:bring(Partition, Owner, Batches, Ask) end).
+%% In the process of the partition, which is the simulator. Without pauses.
+bring(Partition, Owner) ->
+    coroutine(fun(Ask) -> weft_kv_hints:bring(Partition, Owner, 0, Ask) end).
 
 coroutine(Fun) ->
     Simulator = self(),

@@ -16,6 +16,7 @@ start_link(Config) ->
 -spec init(map()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(#{coordinators := How} = Config) ->
     ok = weft_kv_stats:new(),
+    ok = weft_kv_hints_turns:new(),
     {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
           [#{id => weft_kv_request_sup, type => supervisor,
              start => {weft_kv_request_sup, start_link, []}} || How =:= one_supervisor]

@@ -40,7 +40,8 @@
                   %% What waits for the disk could not be written: no more is to wait.
                   blocked = false :: boolean(),
                   rewrite = now :: weft_kv_disk:rewrite(),
-                  hints = #{} :: #{weft_kv_table:key() => true},
+                  %% What another node owns: none but keys that are in the table.
+                  hints = weft_kv_hinted:new() :: weft_kv_hinted:hinted(),
                   pushing = none :: none | pid(),
                   %% Objects came from the former owner.
                   filled = false :: boolean(),
@@ -138,6 +139,8 @@ command(_, {merge_all, Items}, Replica) ->
 command(_, {adopt, Items}, Replica) ->
     merge_all([{Key, New, Kind} || {Key, {Object, Kind}} <- Items,
                                    New <- adopted(Key, Object, Kind, Replica)], Replica);
+command(_, {hints, Cursor}, #replica{hints = Hints, table = Table}) ->
+    {reply, weft_kv_hints:next(Cursor, Hints, Table)};
 command(_, {left_over, Which}, #replica{table = Table}) ->
     {reply, weft_kv_shown:some(Which, Table)};
 command(_, {brought, Items}, #replica{partition = Partition}) when is_list(Items) ->
@@ -205,7 +208,7 @@ to_keep(_Note, Kind) -> Kind.
 change(Key, {merge, Object, Kind, Role}, Note, #replica{hints = Hints} = Replica) ->
     Merged = merged(Key, Object, to_keep(Note, Kind), Replica),
     {ok, Merged#replica{hints = case Role of
-                                    fallback -> Hints#{Key => true};
+                                    fallback -> weft_kv_hinted:add(Key, Hints);
                                     primary -> Hints
                                 end}};
 %% Those have it who are to have it. If it was written to meanwhile, it stays.
@@ -216,9 +219,9 @@ change(Key, {brought, Key, {left_over, Object}}, _Note, #replica{table = Table} 
          end};
 %% The owner has it. If it was written to meanwhile, it has to be brought once more.
 change(Key, {brought, Key, Object}, _Note, #replica{hints = Hints, table = Table} = Replica) ->
-    case read(Key, Table) of
-        Object when is_map_key(Key, Hints) ->
-            Left = Replica#replica{hints = maps:remove(Key, Hints)},
+    case weft_kv_hinted:has(Key, Hints) andalso read(Key, Table) of
+        Object ->
+            Left = Replica#replica{hints = weft_kv_hinted:remove(Key, Hints)},
             {ok, case Left of
                      #replica{filled = true} -> Left;
                      #replica{} -> renamed([{Key, Object}], removed([Key], Left))
@@ -233,8 +236,7 @@ merged(Key, Object, #{siblings := Siblings} = Asked, #replica{table = Table} = R
     #replica{options = #{bytes_max := Max}} = Replica,
     Stored = logged({stored, Key, New, Kind}, maps:get(durability, Asked, as_configured),
                     numbered(Object, Replica)),
-    lists:foldl(fun(Evicted, R) -> logged({removed, Evicted}, written, R) end, Stored,
-                weft_kv_table:evict(Max, Table)).
+    lists:foldl(fun gone/2, Stored, weft_kv_table:evict(Max, Table)).
 
 %% A write of this actor has the number after the last one. An object that names a higher one, as of
 %% a file that somebody has made, knows of writes that were never done, and would take later ones
@@ -248,8 +250,12 @@ numbered(Object, #replica{actor = Actor, last = Last, partition = Partition} = R
 removed(Keys, #replica{table = Table} = Replica) ->
     lists:foldl(fun(Key, R) ->
                     ok = weft_kv_table:remove(Key, Table),
-                    logged({removed, Key}, written, R)
+                    gone(Key, R)
                 end, Replica, Keys).
+
+%% What was forgotten needs no owner.
+gone(Key, #replica{hints = Hints} = Replica) ->
+    logged({removed, Key}, written, Replica#replica{hints = weft_kv_hinted:remove(Key, Hints)}).
 
 %% By the next number this actor would say of what it has forgotten that it was replaced. That is so
 %% of what was over or evicted, but not of what others still have.
@@ -281,7 +287,7 @@ take(Items, Note, #replica{table = Table} = Replica) ->
 %% @private
 clear(none, #replica{log = none, table = Table} = Replica) ->
     ok = weft_kv_table:clear(Table),
-    {ok, Replica#replica{hints = #{}}};
+    {ok, Replica#replica{hints = weft_kv_hinted:new()}};
 clear(none, #replica{log = Log, rewrite = Rewrite} = Replica) ->
     case weft_kv_disk:delete(Rewrite, Log) of
         ok -> clear(none, Replica#replica{log = none, rewrite = now});
@@ -289,7 +295,7 @@ clear(none, #replica{log = Log, rewrite = Rewrite} = Replica) ->
     end;
 clear(_Mark, #replica{table = Table, hints = Hints, log = Log} = Replica) ->
     Promised = Replica#replica{log = weft_kv_gaps:promised(Table, Log)},
-    Keys = weft_kv_table:keys(fun(Key) -> not is_map_key(Key, Hints) end, Table),
+    Keys = weft_kv_table:keys(fun(Key) -> not weft_kv_hinted:has(Key, Hints) end, Table),
     Objects = [{Key, read(Key, Table)} || Key <- Keys],
     {ok, renamed(Objects, removed(Keys, Promised#replica{filled = true,
                                                           owned = false}))}.
@@ -335,7 +341,7 @@ terminate(_Reason, #replica{log = Log, rewrite = Rewrite}) ->
 %% --- at rest ----------------------------------------------------------------------------------
 
 %% @private
-tick(Replica) -> tick(fun weft_kv_hints:start/3, Replica).
+tick(Replica) -> tick(fun weft_kv_hints:start/2, Replica).
 
 %% @doc With somebody else who brings hints, for a test.
 -spec tick(weft_kv_hints:start(), State) -> {ok | stop, State} when State :: #replica{}.
@@ -355,7 +361,7 @@ tick(Bring, Replica0) ->
 has(#replica{partition = Partition, hints = Hints, table = Table, log = Log,
              blocked = Blocked}) ->
     #{recall => {Partition, weft_kv_table:recall(Table)},
-      hints => map_size(Hints), objects => weft_kv_table:count(Table),
+      hints => weft_kv_hinted:count(Hints), objects => weft_kv_table:count(Table),
       memory_bytes => weft_kv_table:bytes(Table),
       file_bytes => case Log of none -> 0; _ -> weft_kv_log:bytes(Log) end,
       ns => weft_kv_table:ns(Table),
@@ -382,19 +388,18 @@ all_hints(Replica) -> as_hints(with_gaps(Replica)).
 
 as_hints(#replica{table = Table} = Replica) ->
     Keys = weft_kv_table:keys(fun(_) -> true end, Table),
-    Replica#replica{owned = false, filled = false, hints = maps:from_keys(Keys, true)}.
+    Replica#replica{owned = false, filled = false, hints = weft_kv_hinted:from_keys(Keys)}.
 
 %% Whoever is the owner gets what came, so it does not matter whether it has it.
 %% @private
 cancelled(_Mark, Replica) -> {ok, all_hints(Replica)}.
 
 %% @private
-waiting(#replica{hints = Hints}) -> map_size(Hints).
+waiting(#replica{hints = Hints}) -> weft_kv_hinted:count(Hints).
 
 %% Another node owns the partition, and nothing is kept for it or comes for this node.
-is_needed(#replica{filled = false, hints = Hints, partition = Partition, table = Table})
-  when map_size(Hints) =:= 0 ->
-    weft_kv_table:bytes(Table) > 0
+is_needed(#replica{filled = false, hints = Hints, partition = Partition, table = Table}) ->
+    weft_kv_hinted:count(Hints) > 0 orelse weft_kv_table:bytes(Table) > 0
         orelse weft_ring_lookup:owner(weft_ring, Partition) =:= {ok, node()};
 is_needed(_) ->
     true.
@@ -430,21 +435,15 @@ now_ms() -> erlang:system_time(millisecond).
 
 is_waste(NowMs, Key, Object, Kind, Replica) ->
     #replica{hints = Hints, options = #{grace_ms := Ms}} = Replica,
-    GraceMs = weft_kv_replica:grace_ms(Object, Kind, is_map_key(Key, Hints), Ms),
+    GraceMs = weft_kv_replica:grace_ms(Object, Kind, weft_kv_hinted:has(Key, Hints), Ms),
     weft_kv_replica:is_waste(NowMs, GraceMs, Object).
 
-bring(_, #replica{hints = Hints} = Replica) when map_size(Hints) =:= 0 ->
-    Replica;
-bring(Bring, #replica{pushing = Pid} = Replica) when is_pid(Pid) ->
-    case is_process_alive(Pid) of
-        true -> Replica;
-        false -> bring(Bring, Replica#replica{pushing = none})
-    end;
-bring(Bring, #replica{partition = Partition, hints = Hints, table = Table} = Replica) ->
-    case weft_ring_lookup:owner(weft_ring, Partition) of
-        {ok, Owner} when Owner =:= node() -> Replica#replica{hints = #{}};
-        {ok, Owner} ->
-            {Batches, Left} = weft_kv_hints:next(Hints, weft_kv_shown:batch_bytes(), Table),
-            Replica#replica{pushing = Bring(Partition, Owner, Batches), hints = Left};
+%% One process at a time, which asks for the hints here, a batch after the other.
+bring(Bring, #replica{hints = Hints, partition = Partition, pushing = Pid} = Replica) ->
+    case weft_kv_hinted:count(Hints) > 0 andalso not (is_pid(Pid) andalso is_process_alive(Pid))
+        andalso weft_ring_lookup:owner(weft_ring, Partition) of
+        false -> Replica;
+        {ok, Owner} when Owner =:= node() -> Replica#replica{hints = weft_kv_hinted:new()};
+        {ok, Owner} -> Replica#replica{pushing = Bring(Partition, Owner)};
         {error, _} -> Replica
     end.
