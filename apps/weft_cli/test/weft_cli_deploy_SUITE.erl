@@ -34,7 +34,7 @@ init_per_suite(Config0) ->
     Tls = [{transport, tls}, {stock_nodes, deny},
            {tls_options, weft_local_tls:options(Certificates)}],
     Talk = "spawn(fun F() -> net_adm:ping('db1@127.0.0.1'), "
-        "receive after 5 -> F() end end).", % pacing: some hundred calls a second
+        "timer:sleep(5), F() end).", % pacing: some hundred calls a second
     Common = #{weft => Tls, flags => ["+S", "1:1", "+sbwt", "none"]},
     ok = write("shop.deploy", [{name, shop}, {epmd_port, ?config(port, Config)}, {stable_s, 0.2},
                                {family, web, Common#{groups => [front],

@@ -170,7 +170,8 @@ logger_config() ->
 
 %% What a node prints besides is appended by the emulator to a file that it has open. So the node
 %% itself looks now and then, copies the file away and empties it. What comes between these two is
-%% lost, and so is what is beyond the size.
+%% lost, and so is what is beyond the size. (A `receive' with a timeout in text that is evaluated
+%% can make the emulator of OTP 25.2 fail; timer:sleep/1 is compiled.)
 bound_output() ->
     lists:flatten(
       io_lib:format(
@@ -180,7 +181,7 @@ bound_output() ->
         "{ok, File} = file:open(Output, [read, write, raw]), "
         "ok = file:truncate(File), ok = file:close(File); "
         "false -> ok end, "
-        "receive after ~b -> Look() end end).",
+        "timer:sleep(~b), Look() end).",
         [?LOG_BYTES_MAX, ?LOG_BYTES_MAX, ?OUTPUT_LOOK_MS])).
 
 %% @doc Writes how a node is asked whether it is healthy, and nothing else.
