@@ -213,6 +213,27 @@ more_updates_than_batches_are_under_way_test() ->
     ?assertEqual([100 + N || N <- lists:seq(1, 51)], sent(Effects3)),
     ?assertEqual(91, weft_ring_handoff_sender_core:log_length(Sender3)).
 
+%% The receiver is busy, or the way to it is.
+what_is_not_acknowledged_is_sent_again_less_often_test() ->
+    {Sender0, [{read, _, _}]} = resumed(#{retry_ms => 1000, window => 1}, 0),
+    Batch = {batch, [{5, 1}], {'after', 5}},
+    {Sender1, Effects} = weft_ring_handoff_sender_core:handle(Batch, 0, Sender0),
+    Again = fun({Sender, More}) ->
+                [{Ms, Retry}] = [{Ms, T} || {after_ms, Ms, {retry, _} = T} <- More],
+                {Ms, weft_ring_handoff_sender_core:handle({timer, Retry}, Ms, Sender)}
+            end,
+    {1000, Second} = Again({Sender1, Effects}),
+    {2000, Third} = Again(Second),
+    {4000, Fourth} = Again(Third),
+    {8000, Fifth} = Again(Fourth),
+    {8000, {Sender2, _}} = Again(Fifth),
+    ?assertEqual([1], sent(element(2, Fifth))),
+    %% It moves on, so the next one is waited for as at first.
+    Ack = {message, {handoff, 1, {ack, s, 1, 0}}},
+    {Sender3, [{read, _, _}]} = weft_ring_handoff_sender_core:handle(Ack, 9000, Sender2),
+    ?assertMatch({1000, _}, Again(weft_ring_handoff_sender_core:handle(
+                                    {batch, [{6, 1}], {'after', 6}}, 9000, Sender3))).
+
 %% With nothing to be written, no more batches than before.
 no_more_than_the_window_of_batches_is_under_way_test() ->
     {Sender, Effects} = resumed(#{window => 4}, 0),

@@ -294,6 +294,13 @@ a_handoff_goes_on_without_its_courier_test_() ->
         end
     end}.
 
+%% It is sent again meanwhile, and would be more each time.
+little_waits_for_a_channel_that_is_full_test() ->
+    Courier = spawn(fun() -> receive stop -> ok end end),
+    [ok = weft_vnode_handoff:carry(Courier, {handoff, 1, N}) || N <- lists:seq(1, 1000)],
+    ?assertEqual({message_queue_len, 300}, process_info(Courier, message_queue_len)),
+    exit(Courier, kill).
+
 %% As soon as it is traced.
 handed_over(Pid) ->
     receive go -> gen_server:call(Pid, {hand_over, {0, 1, node()}}, infinity) end.

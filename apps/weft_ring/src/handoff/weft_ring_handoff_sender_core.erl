@@ -37,7 +37,8 @@
 %% batch), `window' (4, the most batches that are not acknowledged), `update_window' (100, the most
 %% messages in all: an update is small, and to a node that is far away there may be more updates in
 %% a second than there are ways to it and back), `log_max' (10000 updates), `log_bytes_max'
-%% (64000000, and an update more), `retry_ms' (1000), `pace_ms' (0: the least time between two
+%% (64000000, and an update more), `retry_ms' (1000: what is not acknowledged is sent again after
+%% that, and then twice as seldom each time, up to eight times), `pace_ms' (0: the least time between two
 %% batches; `weft_ring_handoff_pace' says how far the sender gets slower when acknowledgements are
 %% late), `finish' (`at_once', or `when_asked').
 -module(weft_ring_handoff_sender_core).
@@ -52,6 +53,9 @@
 %% `Last' is the number of the last update that was logged. `none': there was no handoff before.
 
 -define(READ_MS, 2).
+%% So often the time before it is sent again doubles. Whoever does not answer may be busy, or the
+%% way to him is; more of the same would make that worse.
+-define(DOUBLINGS, 3).
 
 -record(sender, {
     transfer :: weft_ring_table:transfer(),
@@ -67,8 +71,9 @@
     cursor = start :: cursor(),
     next = 1 :: pos_integer(),
     unacked = [] :: [{pos_integer(), tuple()}],
-    %% Updates to be sent, in order.
+    %% Updates to be sent, in order; and those behind them, the latest first.
     queue = [] :: [weft_ring_handoff_log:entry()],
+    behind = [] :: [weft_ring_handoff_log:entry()],
     reading_since_ms = no :: no | integer(),
     batch_items :: pos_integer(),
     pace :: weft_ring_handoff_pace:pace(),
@@ -77,6 +82,8 @@
     %% There is a timer for `due_ms'.
     due_soon = false :: boolean(),
     token = 0 :: non_neg_integer(),
+    %% So often the same was sent again.
+    retries = 0 :: non_neg_integer(),
     given = false :: boolean()}).
 
 -opaque state() :: #sender{}.
@@ -116,7 +123,7 @@ handle({message, {handoff, 1, Msg}}, NowMs, State) ->
 handle({message, _OfAnotherVersion}, _NowMs, State) ->
     {State, []};
 handle(link_down, _NowMs, State) ->
-    {State#sender{linked = false, session = none, unacked = [], queue = []}, []};
+    {forgotten(State#sender{linked = false, session = none}), []};
 handle(link_up, _NowMs, State) ->
     ask(State#sender{linked = true});
 handle(finish, NowMs, #sender{options = Options} = State) ->
@@ -153,10 +160,10 @@ is_full(#sender{log = Log, options = #{log_max := Max} = Options}) ->
         orelse weft_ring_handoff_log:bytes(Log) >= maps:get(log_bytes_max, Options, infinity).
 
 numbered(Ref, Key, Op, NowMs, #sender{last = Last, log = Log, session = Session,
-                                    queue = Queue} = State0) ->
+                                      behind = Behind} = State0) ->
     Entry = {Last + 1, Key, Op},
     State1 = State0#sender{last = Last + 1, log = weft_ring_handoff_log:add(Entry, Log),
-                           queue = Queue ++ [Entry || Session =/= none]},
+                           behind = [Entry || Session =/= none] ++ Behind},
     {State, Effects} = pump(NowMs, State1),
     {State, [{apply, Ref, Key, Op, Last + 1} | Effects]}.
 
@@ -173,19 +180,22 @@ message({resume, Request, Session, Cursor, Number}, NowMs,
         Request ->
             Queue = [Entry || {N, Key, _} = Entry <- weft_ring_handoff_log:entries(Log), N > Number,
                               weft_ring_handoff_receiver_core:has(Key, Cursor)],
-            pump(NowMs, State#sender{session = Session, fresh = false, cursor = Cursor, next = 1,
-                                     unacked = [], queue = Queue,
+            Begun = forgotten(State),
+            pump(NowMs, Begun#sender{session = Session, fresh = false, cursor = Cursor, next = 1,
+                                     queue = Queue, retries = 0,
                                      pace = weft_ring_handoff_pace:again(Pace)});
         _ -> {State, []}
     end;
 message({ack, Session, N, Number}, NowMs, #sender{session = Session, unacked = Unacked,
                                                   log = Log0, pace = Pace} = State0) ->
     Log = weft_ring_handoff_log:acknowledged(Number, Log0),
+    Left = [U || {M, _} = U <- Unacked, M > N],
     {State, Effects} = pump(NowMs, State0#sender{
-                                     unacked = [U || {M, _} = U <- Unacked, M > N], log = Log,
+                                     unacked = Left, log = Log,
+                                     retries = retries(Left =:= Unacked, State0),
                                      pace = weft_ring_handoff_pace:acknowledged(N, NowMs, Pace)}),
-    Left = weft_ring_handoff_log:count(Log),
-    {State, [{truncate, Number} || Left < weft_ring_handoff_log:count(Log0)] ++ Effects};
+    IsShorter = weft_ring_handoff_log:count(Log) < weft_ring_handoff_log:count(Log0),
+    {State, [{truncate, Number} || IsShorter] ++ Effects};
 message({stale, Session}, _NowMs, #sender{session = Session} = State) ->
     ask(State);
 %% A former process of this end has begun it by a clock that was later.
@@ -204,18 +214,29 @@ message(_OfAnotherSession, _NowMs, State) ->
 %% --- sending ----------------------------------------------------------------------------------
 
 ask(#sender{request = Request} = State0) ->
-    State = State0#sender{request = Request + 1, session = none, unacked = [], queue = []},
-    retry(State).
+    sent_again(forgotten(State0#sender{request = Request + 1, session = none, retries = 0})).
 
-retry(#sender{session = none} = State) ->
+%% What was to be sent in a session. The log has what matters of it.
+forgotten(State) ->
+    State#sender{unacked = [], queue = [], behind = []}.
+
+retry(#sender{retries = Retries} = State) ->
+    sent_again(State#sender{retries = min(Retries + 1, ?DOUBLINGS)}).
+
+%% What is acknowledged moves on.
+retries(true, #sender{retries = Retries}) -> Retries;
+retries(false, _State) -> 0.
+
+sent_again(#sender{session = none} = State) ->
     armed(State, [{send, {handoff, 1, {start, id(State), request(State)}}}]);
-retry(#sender{unacked = []} = State) ->
+sent_again(#sender{unacked = []} = State) ->
     {State, []};
-retry(#sender{unacked = Unacked} = State) ->
+sent_again(#sender{unacked = Unacked} = State) ->
     armed(State, [{send, {handoff, 1, Msg}} || {_, Msg} <- Unacked]).
 
-armed(#sender{token = Token, options = #{retry_ms := Ms}} = State, Effects) ->
-    {State#sender{token = Token + 1}, Effects ++ [{after_ms, Ms, {retry, Token + 1}}]}.
+armed(#sender{token = Token, retries = Retries, options = #{retry_ms := Ms}} = State, Effects) ->
+    {State#sender{token = Token + 1},
+     Effects ++ [{after_ms, Ms bsl Retries, {retry, Token + 1}}]}.
 
 id(#sender{transfer = Transfer, attempt = Attempt}) ->
     {Transfer, Attempt}.
@@ -226,6 +247,8 @@ request(#sender{request = Request, options = #{incarnation := Incarnation}}) ->
 %% Updates first, so that a batch comes after all updates of the keys before it.
 pump(_NowMs, #sender{session = none} = State) ->
     {State, []};
+pump(NowMs, #sender{queue = [], behind = [_ | _] = Behind} = State) ->
+    pump(NowMs, State#sender{queue = lists:reverse(Behind), behind = []});
 pump(_NowMs, #sender{unacked = [], queue = [], cursor = done} = State) ->
     caught_up(State);
 pump(_NowMs, #sender{unacked = Unacked, options = #{update_window := Window}} = State)

@@ -3,7 +3,7 @@
 %% The work is done by the partitions themselves, on both nodes; this waits for it.
 -module(weft_vnode_handoff).
 
--export([hand_over/1, sender/4, receiver/1, reach/3, carried_by/3, courier/3]).
+-export([hand_over/1, sender/4, receiver/1, reach/3, carried_by/3, carry/2, courier/3]).
 
 -type step() :: hand_over | catch_up.
 %% As a whole; or until all is at the next owner but for what changes meanwhile, and the partition
@@ -11,6 +11,9 @@
 
 %% So long the last step of one may take, while those before it refuse requests.
 -define(LAST_MS, 10000).
+%% So many messages may wait for a channel that is full. The window of a handoff is 100 messages,
+%% and each time it is sent again they would be more.
+-define(WAITING_MAX, 300).
 
 %% @doc All data of the partition are at the next owner, or why they are not. Nobody may write to
 %% them here any more after that. The data of several modules are all brought there before the
@@ -106,8 +109,16 @@ carried_by(Courier, To, Channel) ->
         false -> carried_by(none, To, Channel)
     end.
 
+%% @doc It sends this, unless it waits with many others already: then it is sent again later.
+-spec carry(Courier :: pid(), tuple()) -> ok.
+carry(Courier, Msg) ->
+    case process_info(Courier, message_queue_len) of
+        {message_queue_len, Waiting} when Waiting >= ?WAITING_MAX -> ok;
+        _ -> Courier ! {carry, Msg}, ok
+    end.
+
 %% @doc A process that sends for a partition, so that a full channel does not hold the partition up.
-%% What waits for it is bounded by the window of the handoff. It ends with the partition.
+%% It ends with the partition.
 -spec courier(pid(), {atom(), node()}, Channel :: atom()) -> no_return().
 courier(Partition, To, Channel) ->
     Ref = monitor(process, Partition),
@@ -117,14 +128,14 @@ courier_loop(Ref, Partition, To, Channel) ->
     receive
         {carry, Msg} ->
             Envelope = {weft_vnode, receiver, Partition, Msg},
-            ok = carry(To, Envelope, Channel),
+            ok = deliver(To, Envelope, Channel),
             courier_loop(Ref, Partition, To, Channel);
         {'DOWN', Ref, process, _, _} -> exit(normal);
         stop -> exit(normal)
     end.
 
 %% What is not delivered is sent again later. Without the channel it goes as other messages do.
-carry(To, Envelope, Channel) ->
+deliver(To, Envelope, Channel) ->
     try weft:send(To, Envelope, Channel) of
         _ -> ok
     catch

@@ -300,7 +300,7 @@ effect({send, Msg}, #vnode{name = Name, config = #{channel := Channel},
                            sending = #sending{courier = Before, transfer = {_, _, To}} = Sending}
                     = Vnode) ->
     Courier = weft_vnode_handoff:carried_by(Before, {Name, To}, Channel),
-    Courier ! {carry, Msg},
+    ok = weft_vnode_handoff:carry(Courier, Msg),
     Vnode#vnode{sending = Sending#sending{courier = Courier}};
 effect({read, Cursor, Max}, #vnode{data = Data} = Vnode) ->
     {Items, Next} = weft_vnode_data:items(Cursor, Max, Data),
