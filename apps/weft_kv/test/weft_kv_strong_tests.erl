@@ -104,6 +104,21 @@ keys_are_listed_page_by_page_test() ->
     ?assertEqual({keys, [<<"a">>, <<"b">>, <<"c">>], true}, Page(<<>>, 3)),
     ?assertEqual({keys, [], true}, Page(<<"c">>, 3)).
 
+%% Or all pages together would take a time that grows with the square of the keys.
+a_page_of_many_keys_costs_no_more_than_one_of_few_test() ->
+    Cost = fun(Count) ->
+               Entries = [{promised, <<N:32>>, {0, 1, <<"x">>}} || N <- lists:seq(1, Count)],
+               {ok, State, []} = ?A:init(options(), ?A:entries(voter()) ++ Entries),
+               Ask = {vote, 2, ?FOUNDERS, {keys, <<500:32>>, 100}},
+               {reductions, Before} = process_info(self(), reductions),
+               {Held, []} = ?A:handle(Ask, State),
+               {reductions, After} = process_info(self(), reductions),
+               {_, [{reply, 2, {keys, [<<501:32>> | _], false}}]} = ?A:handle(committed, Held),
+               After - Before
+           end,
+    _ = Cost(1000), % loads what it calls
+    ?assert(Cost(30000) < 4 * Cost(1000)).
+
 %% Also when the damaged file was taken away, or all others have lost theirs since.
 who_has_forgotten_does_not_vote_again_test() ->
     {ok, Damaged, More} = ?A:init((options())#{damaged := ["0.log.damaged.1"]},

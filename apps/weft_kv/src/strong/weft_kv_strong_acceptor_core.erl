@@ -89,6 +89,8 @@
                    welcome = [] :: [node()],
                    keys_max :: pos_integer(),
                    registers = #{} :: #{binary() => {ballot(), ballot(), content()}},
+                   %% Their keys: who asks for a page of them does not pay for all.
+                   keys = gb_sets:new() :: gb_sets:set(binary()),
                    held = [] :: [{term(), term()}]}).
 -opaque state() :: #acceptor{}.
 
@@ -151,14 +153,21 @@ replay(forgotten, State) ->
 %% It has nothing but what it will be filled with.
 replay({candidate, Identity, Damaged}, State) ->
     State#acceptor{status = forgotten, is_candidate = true, identity = Identity,
-                   mended = Damaged, registers = #{}};
+                   mended = Damaged, registers = #{}, keys = gb_sets:new()};
 replay({members, Members}, State) ->
     State#acceptor{members = Members};
 replay({promised, Key, Ballot}, #acceptor{registers = Registers} = State) ->
     {_, Accepted, Content} = maps:get(Key, Registers, ?NOTHING),
-    State#acceptor{registers = Registers#{Key => {Ballot, Accepted, Content}}};
-replay({accepted, Key, Ballot, Content}, #acceptor{registers = Registers} = State) ->
-    State#acceptor{registers = Registers#{Key => {Ballot, Ballot, Content}}}.
+    registered(Key, {Ballot, Accepted, Content}, State);
+replay({accepted, Key, Ballot, Content}, State) ->
+    registered(Key, {Ballot, Ballot, Content}, State).
+
+registered(Key, Register, #acceptor{registers = Registers, keys = Keys} = State) ->
+    State#acceptor{registers = Registers#{Key => Register},
+                   keys = case Registers of
+                              #{Key := _} -> Keys;
+                              #{} -> gb_sets:insert(Key, Keys)
+                          end}.
 
 %% @doc May it vote?
 -spec status(state()) -> status().
@@ -285,16 +294,12 @@ accepted(Key, #acceptor{registers = Registers}) ->
 vote(Ref, {read, Key}, #acceptor{registers = Registers} = State) ->
     {_, Accepted, Content} = maps:get(Key, Registers, ?NOTHING),
     hold(Ref, {state, Accepted, Content}, State);
-vote(Ref, {keys, After, Max}, #acceptor{registers = Registers} = State) ->
-    Keys = lists:sort([Key || Key <- maps:keys(Registers), Key > After]),
-    Page = lists:sublist(Keys, Max),
-    hold(Ref, {keys, Page, length(Page) =:= length(Keys)}, State);
+vote(Ref, {keys, After, Max}, State) ->
+    {Page, IsLast} = keys(behind(After, State), Max, []),
+    hold(Ref, {keys, Page, IsLast}, State);
 vote(Ref, {registers, After}, #acceptor{registers = Registers} = State) ->
-    %% An atom like `first' is before each binary.
-    Behind = lists:sort([{Key, Accepted, Content}
-                         || {Key, {_, Accepted, Content}} <- maps:to_list(Registers),
-                            Key > After, Accepted =/= ?NONE]),
-    {Page, IsLast} = page(Behind, ?PAGE_BYTES, []),
+    {Page, IsLast} = page(accepted_next(behind(After, State), Registers), Registers, ?PAGE_BYTES,
+                          []),
     hold(Ref, {registers, Page, IsLast}, State);
 vote(Ref, Message, State) ->
     case is_full(element(2, Message), State) of
@@ -322,12 +327,38 @@ written(Ref, {accept, Key, Ballot, Content}, #acceptor{registers = Registers} = 
             change(Ref, accepted, {accepted, Key, Ballot, Content}, State)
     end.
 
-page([], _Left, Page) ->
+%% --- pages ------------------------------------------------------------------------------------
+
+behind(first, #acceptor{keys = Keys}) -> gb_sets:iterator(Keys);
+behind(After, #acceptor{keys = Keys}) -> gb_sets:iterator_from(<<After/binary, 0>>, Keys).
+
+keys(Iterator, Left, Page) ->
+    case gb_sets:next(Iterator) of
+        none -> {lists:reverse(Page), true};
+        {_Key, _} when Left =:= 0 -> {lists:reverse(Page), false};
+        {Key, Next} -> keys(Next, Left - 1, [Key | Page])
+    end.
+
+page(none, _Registers, _Left, Page) ->
     {lists:reverse(Page), true};
-page(_More, Left, [_ | _] = Page) when Left =< 0 ->
+page({_Register, _Next}, _Registers, Left, [_ | _] = Page) when Left =< 0 ->
     {lists:reverse(Page), false};
-page([Register | More], Left, Page) ->
-    page(More, Left - erlang:external_size(Register), [Register | Page]).
+page({Register, Next}, Registers, Left, Page) ->
+    page(accepted_next(Next, Registers), Registers, Left - erlang:external_size(Register),
+         [Register | Page]).
+
+%% What was only promised has nothing to fill a replica with.
+accepted_next(Iterator, Registers) ->
+    case gb_sets:next(Iterator) of
+        none -> none;
+        {Key, Next} ->
+            case Registers of
+                #{Key := {_, ?NONE, _}} -> accepted_next(Next, Registers);
+                #{Key := {_, Accepted, Content}} -> {{Key, Accepted, Content}, Next}
+            end
+    end.
+
+%% --- changes ----------------------------------------------------------------------------------
 
 change(Ref, Reply, Entry, State) ->
     {Next, Effects} = hold(Ref, Reply, replay(Entry, State)),
