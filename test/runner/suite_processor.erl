@@ -2,14 +2,14 @@
 %% @doc How much processor time a suite takes, with all that it starts (on Linux; elsewhere it is
 %% told to be nothing).
 %%
-%% Which processes those are a variable of their environment says. Once a second their times are
+%% Which processes those are a variable of their environment says. Every two seconds their times are
 %% read, each with the times of its children that ended. So what ended in between is counted by its
 %% parent. Only what ended together with its parent is counted as it was seen last.
 -module(suite_processor).
 
 -export([start/1, used_s/1]).
 
--define(EVERY_MS, 1000).
+-define(EVERY_MS, 2000).
 %% Fields of /proc/PID/stat, behind the name: parent; own and children's times, user and system.
 -define(PARENT, 2).
 -define(TIMES, 12).

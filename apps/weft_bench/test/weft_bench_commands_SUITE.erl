@@ -19,9 +19,10 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [full_from_the_start, cut_while_it_measures, nodes_that_do_not_start, crashed, load_interrupted,
-     cells_interrupted, loads_end_anyway, script_killed]
-        ++ [full_while_it_measures || os:getenv("FULL") =/= false].
+    [full_from_the_start, nodes_that_do_not_start, crashed, load_interrupted, cells_interrupted,
+     loads_end_anyway, script_killed]
+        ++ [Case || os:getenv("FULL") =/= false,
+                    Case <- [cut_while_it_measures, full_while_it_measures]].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 

@@ -39,7 +39,7 @@ suite() -> [{timetrap, {minutes, 3}}].
 all() ->
     [it_shows_what_the_model_says, the_path_between_two_nodes_that_are_pressed,
      nodes_are_hidden_and_shown_again, a_node_says_why_and_who_migrates,
-     the_keyboard_is_enough, the_store_is_shown_where_it_runs,
+     the_keyboard_is_enough,
      each_view_shows_something_and_nothing_is_refused, names_are_sorted_by_who_has_them,
      it_connects_again_without_a_reload, what_is_missed_is_asked_for_again,
      a_connection_that_says_nothing_is_given_up, a_clock_that_is_ahead_hides_no_events,
@@ -48,6 +48,7 @@ all() ->
                     Case <- [a_large_cluster_is_settled_in_time,
                              a_recorded_cluster_is_settled_in_time,
                              nothing_is_in_the_way_of_anybody,
+                             the_store_is_shown_where_it_runs,
                              the_store_is_in_the_way_of_nobody]]
         %% The last one: there is a gateway less afterwards.
         ++ [a_gateway_is_killed_and_the_path_changes].

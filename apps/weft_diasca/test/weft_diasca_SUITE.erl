@@ -25,9 +25,10 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [one_hash_on_a_chain, one_hash_while_a_gateway_is_killed,
-     a_killed_node_is_told_and_the_run_continued, a_node_that_stands_still_is_told,
-     a_connection_that_is_lost_is_told, a_node_with_other_code_is_told].
+    [one_hash_on_a_chain || os:getenv("FULL") =/= false]
+        ++ [one_hash_while_a_gateway_is_killed, a_killed_node_is_told_and_the_run_continued,
+            a_node_that_stands_still_is_told, a_connection_that_is_lost_is_told,
+            a_node_with_other_code_is_told].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 

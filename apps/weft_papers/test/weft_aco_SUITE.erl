@@ -20,10 +20,10 @@
 suite() -> [{timetrap, {seconds, 240}}].
 
 all() ->
-    [in_groups, killed_processes_are_found_and_a_killed_node_is_given_up,
+    [killed_processes_are_found_and_a_killed_node_is_given_up,
      command_takes_a_problem_and_a_seed]
         ++ [Case || os:getenv("FULL") =/= false,
-                    Case <- [all_carriers_find_the_same, groups_have_fewer_connections]].
+                    Case <- [in_groups, all_carriers_find_the_same, groups_have_fewer_connections]].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 

@@ -19,8 +19,9 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [in_groups, all_begin_at_once, a_node_is_lost]
-        ++ [Case || os:getenv("FULL") =/= false, Case <- [on_stock, on_weft, a_cell_loses_a_node]].
+    [in_groups, all_begin_at_once]
+        ++ [Case || os:getenv("FULL") =/= false,
+                    Case <- [a_node_is_lost, on_stock, on_weft, a_cell_loses_a_node]].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 

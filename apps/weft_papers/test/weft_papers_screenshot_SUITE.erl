@@ -16,8 +16,8 @@
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    [benchmark_report, a_bad_page_is_noticed]
-        ++ [Case || is_full(), Case <- [figures_of_papers, load_report, bencherl_report]].
+    [load_report, a_bad_page_is_noticed]
+        ++ [Case || is_full(), Case <- [benchmark_report, figures_of_papers, bencherl_report]].
 
 is_full() -> os:getenv("FULL") =/= false.
 

@@ -17,7 +17,9 @@
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [a_node_is_watched_and_then_not, interrupted_while_it_deploys].
+all() ->
+    [a_node_is_watched_and_then_not]
+        ++ [interrupted_while_it_deploys || os:getenv("FULL") =/= false].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 

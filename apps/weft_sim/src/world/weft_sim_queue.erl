@@ -57,14 +57,17 @@ out(UntilUs, #queue{near = Near0} = Queue) ->
     end.
 
 %% The clock does not pass the end of the run, so that what is still put there stays in order.
-advance(UntilUs, #queue{near_ms = NearMs}) when NearMs >= UntilUs div 1000 ->
-    none;
 advance(UntilUs, #queue{near_ms = NearMs, far = Far0, far_count = Count} = Queue) ->
-    Ms = NearMs + 1,
-    case maps:take(Ms, Far0) of
-        {Entries, Far} ->
+    case first(NearMs + 1, UntilUs div 1000, Far0) of
+        none ->
+            none;
+        Ms ->
+            {Entries, Far} = maps:take(Ms, Far0),
             out(UntilUs, Queue#queue{near = gb_sets:from_list(Entries), near_ms = Ms, far = Far,
-                                     far_count = Count - length(Entries)});
-        error ->
-            advance(UntilUs, Queue#queue{near_ms = Ms})
+                                     far_count = Count - length(Entries)})
     end.
+
+%% Most milliseconds of a cluster at rest are empty.
+first(Ms, LastMs, _Far) when Ms > LastMs -> none;
+first(Ms, _LastMs, Far) when is_map_key(Ms, Far) -> Ms;
+first(Ms, LastMs, Far) -> first(Ms + 1, LastMs, Far).
