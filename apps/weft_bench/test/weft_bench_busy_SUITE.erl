@@ -18,8 +18,9 @@
 suite() -> [{timetrap, {seconds, 90}}].
 
 all() ->
-    [busy_node_answers, node_of_high_priority_answers]
-        ++ [flood_leaves_the_node_its_time || os:getenv("FULL") =/= false].
+    [busy_node_answers]
+        ++ [Case || os:getenv("FULL") =/= false,
+                    Case <- [node_of_high_priority_answers, flood_leaves_the_node_its_time]].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Sessions outside of the store, while two of its nodes are killed (with FULL=1 each of them,
-%% and more), with the requests that they coordinate. Each session adds numbers to sets, of which several sessions write each, and reads
-%% what it has added: a read has to have all of its numbers that were acknowledged before. In the
-%% end the sets have all that were. Where the last write wins the same check fails.
+%% and more), with the requests that they coordinate. Each session adds numbers to sets, of which
+%% several sessions write each, and reads what it has added: a read has to have all of its numbers
+%% that were acknowledged before. In the end the sets have all that were. Where the last write wins
+%% the same check fails.
 -module(weft_kv_sessions_SUITE).
 
 -include_lib("common_test/include/ct.hrl").

@@ -2,10 +2,10 @@
 %% @doc The alerts of a node that is cut off fire, and none before: four nodes, two of them
 %% gateways, a Prometheus that scrapes them, and the rules that are shipped, with short times.
 %%
-%% With FULL=1 each alert fires once by a real fault, also that of a cluster in halves, each of which
-%% takes itself for the whole. The nodes work for ten minutes before the first one, under the rules
-%% as they are shipped too, and nothing may fire. Nor may it under these in ten minutes in which all
-%% nodes call all others as fast as they can.
+%% With FULL=1 each alert fires once by a real fault, also that of a cluster in halves, each of
+%% which takes itself for the whole. The nodes work for ten minutes before the first one, under the
+%% rules as they are shipped too, and nothing may fire. Nor may it under these in ten minutes in
+%% which all nodes call all others as fast as they can.
 -module(weft_ops_alerts_SUITE).
 
 -include_lib("common_test/include/ct.hrl").

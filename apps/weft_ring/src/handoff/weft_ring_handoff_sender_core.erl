@@ -38,9 +38,9 @@
 %% messages in all: an update is small, and to a node that is far away there may be more updates in
 %% a second than there are ways to it and back), `log_max' (10000 updates), `log_bytes_max'
 %% (64000000, and an update more), `retry_ms' (1000: what is not acknowledged is sent again after
-%% that, and then twice as seldom each time, up to eight times), `pace_ms' (0: the least time between two
-%% batches; `weft_ring_handoff_pace' says how far the sender gets slower when acknowledgements are
-%% late), `finish' (`at_once', or `when_asked').
+%% that, and then twice as seldom each time, up to eight times), `pace_ms' (0: the least time
+%% between two batches; `weft_ring_handoff_pace' says how far the sender gets slower when
+%% acknowledgements are late), `finish' (`at_once', or `when_asked').
 -module(weft_ring_handoff_sender_core).
 
 -export([init/3, handle/3, log_length/1]).
