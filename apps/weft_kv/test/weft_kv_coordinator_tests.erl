@@ -52,7 +52,7 @@ a_first_replica_that_refuses_or_is_silent_is_replaced_test() ->
     ?assertMatch({_, [{ask, {1, b, primary}, Write} | _]}, reply(a, {error, overload}, S0)),
     Silent = {timer, {first, {0, a, primary}}},
     {S1, Effects} = weft_kv_coordinator_core:handle(Silent, S0),
-    ?assertMatch([{ask, {1, b, primary}, Write} | _], Effects),
+    ?assertMatch([{suspect, {0, a, primary}}, {ask, {1, b, primary}, Write} | _], Effects),
     ?assertMatch({_, []}, weft_kv_coordinator_core:handle(Silent, S1)).
 
 %% Whoever deletes the value meanwhile does not know of the dot that the silent one has given it.
@@ -372,6 +372,7 @@ effect({ask, Place, Request}, Id, World) -> sent({Id, to, Place, Request}, World
 effect({repair, Place, Object}, _Id, World) -> sent({none, to, Place, {merge, Object}}, World);
 effect({after_ms, _, Timer}, Id, World) -> sent({Id, timer, Timer}, World);
 effect(done, _Id, World) -> World;
+effect({suspect, _}, _Id, World) -> World;
 effect({answer, {error, _}}, _Id, World) -> World;
 effect({answer, {ok, Object}}, Id, #world{requests = Requests, clients = Clients} = World) ->
     case Requests of

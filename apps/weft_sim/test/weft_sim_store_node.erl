@@ -433,6 +433,9 @@ request_effects(Id, Effects, Node) ->
 
 request_effect(done, Id, #node{requests = Requests} = Node) ->
     Node#node{requests = maps:remove(Id, Requests)};
+%% Each one asks the replicas in the same order here, so that a slow one is asked first again.
+request_effect({suspect, _}, _Id, Node) ->
+    Node;
 request_effect({after_ms, Ms, Timer}, Id, Node) ->
     emit([{after_ms, Ms, {request, Id, Timer}}], Node);
 request_effect({answer, Answer}, {ClientsId, Try} = Id, #node{requests = Requests} = Node) ->

@@ -25,7 +25,8 @@
 %% to a `read'), `{timer, Timer}'.
 %% Effects: `{ask, Place, read | {write, Value, Seen} | {merge, Object}}', `{answer, {ok, Object} |
 %% {error, Reason}}', `{after_ms, Ms, Timer}', `done' (there is nothing more to come). Repairs are
-%% merges whose reply nobody waits for: `{repair, Place, Object}'.
+%% merges whose reply nobody waits for: `{repair, Place, Object}'. `{suspect, Place}': it was to give
+%% a dot and did not answer; whoever writes next may ask others before it.
 -module(weft_kv_coordinator_core).
 
 -export([init/3, handle/2, again/1, is_moved/1, may_be_twice/1]).
@@ -97,7 +98,9 @@ handle({timer, deadline}, State) ->
 %% The one that was to give the dot does not answer.
 handle({timer, {first, Place}}, #coordinator{object = none, open = Open} = State) ->
     case lists:member(Place, Open) of
-        true -> reply(Place, {error, timeout}, without_answer(Place, State));
+        true ->
+            {Next, Effects} = reply(Place, {error, timeout}, without_answer(Place, State)),
+            {Next, [{suspect, Place} | Effects]};
         false -> {State, []}
     end;
 handle({timer, _Outdated}, State) ->

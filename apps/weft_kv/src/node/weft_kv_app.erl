@@ -4,8 +4,8 @@
 -module(weft_kv_app).
 -behaviour(application).
 
--export([start/2, stop/1, config/1, bucket/1, buckets/0, running/0, coordinators/0,
-         compares/0]).
+-export([start/2, stop/1, config/1, bucket/1, buckets/0, running/0, suspects/0,
+         coordinators/0, compares/0]).
 
 -define(DEFAULTS, #{buckets => #{}, requests_max => 10000, entropy_ms => 1000,
                     coordinators => spawned}).
@@ -26,7 +26,8 @@ start(_Type, _Args) ->
 
 %% The process that calls it is there until the application has stopped.
 started(#{buckets := Buckets, requests_max := Max} = Config) ->
-    ok = persistent_term:put(?MODULE, Config#{running => weft_kv_admission:new(Max)}),
+    ok = persistent_term:put(?MODULE, Config#{running => weft_kv_admission:new(Max),
+                                              suspects => weft_kv_suspects:new()}),
     ok = weft_kv_durability:publish(Buckets),
     case weft_kv_sup:start_link(Config) of
         {ok, Pid} ->
@@ -116,6 +117,11 @@ buckets() ->
 -spec running() -> weft_kv_admission:running().
 running() ->
     maps:get(running, persistent_term:get(?MODULE)).
+
+%% @doc The nodes that have let writes wait. Requests may ask when the application has stopped.
+-spec suspects() -> weft_kv_suspects:suspects() | none.
+suspects() ->
+    maps:get(suspects, persistent_term:get(?MODULE, #{}), none).
 
 %% @doc How the process of a request is started. By one supervisor only for an experiment, see
 %% `weft_kv_request_sup'.

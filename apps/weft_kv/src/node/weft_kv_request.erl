@@ -36,7 +36,7 @@
           weft_kv_admission:running()) ->
           {ok, weft_kv_object:object()} | {error, term()}.
 run(Key, Request, #{retries := Retries, timeout_ms := TimeoutMs} = Options, Running) ->
-    DeadlineMs = erlang:monotonic_time(millisecond) + TimeoutMs,
+    DeadlineMs = now_ms() + TimeoutMs,
     tried(once(Key, Request, Options, Running), Retries, ?PAUSE_MS, DeadlineMs,
           fun(Again, LeftMs) -> once(Key, Again, Options#{timeout_ms := LeftMs}, Running) end).
 
@@ -44,7 +44,7 @@ tried({{error, Reason}, {Why, Again}}, Retries, PauseMs, DeadlineMs, Once)
   when Why =:= moved; Retries > 0 ->
     %% Those who had the same error do not come back at the same time.
     receive after PauseMs div 2 + erlang:phash2(make_ref(), PauseMs) -> ok end,
-    case DeadlineMs - erlang:monotonic_time(millisecond) of
+    case DeadlineMs - now_ms() of
         %% A try that has less would only tell that it had no time.
         LeftMs when LeftMs > ?PAUSE_MS ->
             case Once(Again, LeftMs) of
@@ -84,9 +84,15 @@ begun(spawned, Fun) -> spawn_monitor(Fun);
 begun(one_supervisor, Fun) -> weft_kv_request_sup:start(Fun).
 
 coordinate(Key, Request, Places, #{timeout_ms := TimeoutMs} = Options, To) ->
-    {State, Effects} = weft_kv_coordinator_core:init(Request, Places, Options),
+    {State, Effects} = weft_kv_coordinator_core:init(Request, in_turn(Request, Places), Options),
     effects(Effects, State, #run{key = Key, kind = maps:with([n, evict, siblings], Options),
                                  timeout_ms = TimeoutMs, to = To}).
+
+%% A read asks all of them anyway.
+in_turn(read, Places) -> Places;
+in_turn(_Write, Places) -> weft_kv_suspects:last(Places, now_ms(), weft_kv_app:suspects()).
+
+now_ms() -> erlang:monotonic_time(millisecond).
 
 effects([], State, #run{sent = Sent, look_ms = LookMs} = Run) ->
     receive
@@ -101,6 +107,9 @@ effects([{ask, Place, Request} | Effects], State, Run) ->
     effects(Effects, State, asked(Place, Request, Run));
 effects([{repair, Place, Object} | Effects], State, Run) ->
     ok = repaired(Place, Object, Run),
+    effects(Effects, State, Run);
+effects([{suspect, {_, Node, _}} | Effects], State, Run) ->
+    ok = weft_kv_suspects:suspect(Node, now_ms(), weft_kv_app:suspects()),
     effects(Effects, State, Run);
 effects([{after_ms, Ms, Timer} | Effects], State, Run) ->
     _ = erlang:send_after(Ms, self(), {timer, Timer}),
