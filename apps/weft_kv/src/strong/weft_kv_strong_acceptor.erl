@@ -17,7 +17,8 @@
 -define(ASK_MS, 5000).
 -define(QUEUE_MAX, 1000).
 -define(HELD_MAX, 200).
-%% A file is written anew when it is larger, and twice as large as after the last time.
+%% A file is written anew when it is larger, and twice to three times as large as after the last
+%% time, each replica in its turn.
 -define(REWRITE_BYTES, 1000000).
 -define(REJOIN_MS, 1000).
 %% The lock looks at its file every 5 s, or has ended by then, and with it all of this.
@@ -34,6 +35,7 @@
                   %% The process that gets it filled.
                   rejoin = none :: none | reference(),
                   is_behind = false :: boolean(),
+                  turn :: float(),
                   rewritten_bytes = 0 :: non_neg_integer()}).
 
 -spec start_link(atom(), non_neg_integer(), weft_kv_strong_bucket:options()) ->
@@ -69,7 +71,8 @@ opened(Bucket, Partition, Options) ->
                       damaged => weft_kv_log:damaged(Dir, Partition)}, Entries),
                   #replica{name = weft_kv_strong_bucket:name(Bucket, Partition),
                            bucket = Bucket, partition = Partition, options = Options,
-                           configuration = Configuration, log = Log});
+                           configuration = Configuration, log = Log,
+                           turn = weft_kv_strong_bucket:turn(Partition, node(), Options)});
         {error, Reason} -> {stop, Reason}
     end.
 
@@ -287,8 +290,8 @@ committed(#replica{log = Log0, core = Core0} = Replica) ->
                                                         is_behind = Event =/= committed})).
 
 %% If there is no room for that, it goes on with the old file until that is twice as large.
-rewritten(committed, #replica{log = Log0, core = Core, rewritten_bytes = Before} = Replica) ->
-    case weft_kv_log:bytes(Log0) > max(?REWRITE_BYTES, 2 * Before) of
+rewritten(committed, #replica{log = Log0, core = Core} = Replica) ->
+    case weft_kv_log:bytes(Log0) > rewrite_bytes(Replica) of
         false -> Replica;
         true ->
             Log = case weft_kv_log:rewrite(weft_kv_strong_acceptor_core:entries(Core), Log0) of
@@ -301,3 +304,6 @@ rewritten(committed, #replica{log = Log0, core = Core, rewritten_bytes = Before}
     end;
 rewritten(_NotCommitted, Replica) ->
     Replica.
+
+rewrite_bytes(#replica{turn = Turn, rewritten_bytes = Before}) ->
+    max((1 + Turn) * ?REWRITE_BYTES, (2 + Turn) * Before).

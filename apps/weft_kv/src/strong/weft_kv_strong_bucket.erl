@@ -6,7 +6,7 @@
 %% node counts may change (`weft_kv_strong_members').
 -module(weft_kv_strong_bucket).
 
--export([check/1, options/2, replicas/2, partition/2, configuration/2, name/2, dir/2]).
+-export([check/1, options/2, replicas/2, turn/3, partition/2, configuration/2, name/2, dir/2]).
 -export_type([options/0]).
 
 -type options() :: #{consistency := strong, voters := [node()], dir := file:filename(),
@@ -20,6 +20,7 @@
                     value_max => 1048576, timeout_ms => 5000}).
 -define(OTHERS, [r, w, pr, pw, nodes, siblings, evict, durability, ttl_ms]).
 -define(PARTITIONS_MAX, 256).
+-define(TURNS, 1000).
 
 %% @doc The options with their defaults, or what is wrong with them.
 -spec check(map()) -> {ok, options()} | {error, {unknown_option | bad_option | missing, term()}}.
@@ -87,6 +88,15 @@ partition(Key, #{partitions := Partitions}) ->
 -spec replicas(non_neg_integer(), options()) -> [node()].
 replicas(Partition, #{voters := Voters, n := N}) ->
     weft_names_strong_placement:replicas(Partition, Voters, N).
+
+%% @doc When this node does for a partition what each replica does now and then: from 0 up to 1, as
+%% part of the time from one such moment to the next. Replicas of a partition are as far apart as
+%% they can be, so that a majority of them is not busy with it at once, and partitions of a node are
+%% anywhere.
+-spec turn(non_neg_integer(), node(), options()) -> float().
+turn(Partition, Node, #{n := N} = Options) ->
+    {Before, _} = lists:splitwith(fun(Other) -> Other =/= Node end, replicas(Partition, Options)),
+    math:fmod(length(Before) / N + erlang:phash2(Partition, ?TURNS) / ?TURNS, 1.0).
 
 %% @doc What may never change, and has to be the same on all nodes.
 -spec configuration(atom(), options()) -> term().
