@@ -25,8 +25,8 @@
 %% to a `read'), `{timer, Timer}'.
 %% Effects: `{ask, Place, read | {write, Value, Seen} | {merge, Object}}', `{answer, {ok, Object} |
 %% {error, Reason}}', `{after_ms, Ms, Timer}', `done' (there is nothing more to come). Repairs are
-%% merges whose reply nobody waits for: `{repair, Place, Object}'. `{suspect, Place}': it was to give
-%% a dot and did not answer; whoever writes next may ask others before it.
+%% merges whose reply nobody waits for: `{repair, Place, Object}'. `{suspect, Place}': it was to
+%% give a dot and did not answer; whoever writes next may ask others before it.
 -module(weft_kv_coordinator_core).
 
 -export([init/3, handle/2, again/1, is_moved/1, may_be_twice/1]).
