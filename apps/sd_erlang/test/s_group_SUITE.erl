@@ -25,15 +25,14 @@ all() -> [{group, stock}, {group, weft}].
 
 %% Those that kill nodes or change much are the last, or have their nodes alone.
 groups() ->
-    [{stock, [], [{group, two_stock}, {group, one}] ++ more(five) ++ more(crash)},
-     {weft, [], [{group, five}, {group, crash}, {group, hub}] ++ more(two)},
+    [{stock, [], [{group, two_stock}] ++ more(five)},
+     {weft, [], [{group, five}, {group, hub}] ++ more(two)},
      {five, [], [nodes_see_their_groups, names_are_per_group, attributes_choose_nodes,
-                 two_initiators, groups_change_at_run_time, results_and_errors]},
-     {crash, [], [crash_and_return]},
+                 two_initiators, groups_change_at_run_time, results_and_errors,
+                 crash_and_return]},
      {two, [], [free_nodes]},
      {hub, [], [free_nodes_over_a_circuit]},
-     {two_stock, [], [the_module_attr, free_nodes]},
-     {one, [], [without_the_application]}].
+     {two_stock, [], [the_module_attr, free_nodes, without_the_application]}].
 
 %% What is the same on both carriers.
 more(Group) -> [{group, Group} || os:getenv("FULL") =:= "1"].
@@ -44,10 +43,10 @@ end_per_suite(_Config) -> ok.
 
 init_per_group(Carrier, Config) when Carrier =:= stock; Carrier =:= weft ->
     [{carrier, Carrier} | Config];
-init_per_group(Five, Config) when Five =:= five; Five =:= crash ->
+init_per_group(five, Config) ->
     Placed = weft_test_nodes:begin_suite(Config),
     [{nodes, [boot_in_groups(Name, Placed) || Name <- ?NAMES]} | Placed];
-init_per_group(Own, Config) when Own =:= one; Own =:= hub ->
+init_per_group(hub, Config) ->
     weft_test_nodes:begin_suite(Config);
 init_per_group(_Two, Config) ->
     Placed = weft_test_nodes:begin_suite(Config),
@@ -318,7 +317,8 @@ the_module_attr(Config) ->
                  A(N1, request_attrs, [[One], [vm_num_processors]])).
 
 without_the_application(Config) ->
-    Node = boot(n1, #{carrier => stock}, [], Config),
+    [Node | _] = ?config(nodes, Config),
+    ok = stop(Node),
     Here = node_name(n1),
     [?assertEqual({Function, {error, s_group_not_runnig}}, {Function, s(Node, Function, Args)})
      || {Function, Args} <- [{new_s_group, [g, [Here]]}, {delete_s_group, [g]},

@@ -31,12 +31,12 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [errors_say_what, one_is_left_after_a_split, names_of_a_paused_minority_are_given_up,
+    [one_is_left_after_a_split, names_of_a_paused_minority_are_given_up,
      names_cross_circuits, names_run_on_stock_distribution,
      more_names_than_a_queue_takes_get_across,
      a_bad_scope_stops_the_application_with_a_text, behaviours_are_called_by_name,
      names_are_seen_everywhere, a_restarted_driver_knows_its_names, a_name_of_a_group_stays_in_it,
-     a_process_of_another_node_is_registered_there,
+     errors_say_what, a_process_of_another_node_is_registered_there,
      ten_thousand_names_of_a_killed_node_are_gone_within_a_second].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -72,7 +72,8 @@ names_are_seen_everywhere(Config) ->
     [?assertEqual([], call(Node, weft_names, names, [cluster])) || Node <- Nodes].
 
 errors_say_what(Config) ->
-    [A] = mesh([a], #{config => [{scopes, #{one => #{names_per_pid => one}}}]}, Config),
+    [A | _] = shared(Config),
+    ok = call(A, weft_names, start_scope, [one, #{names_per_pid => one}]),
     Pid = call(A, ?MODULE, hold, [[{cluster, n}, {one, n}]]),
     [ok = call(A, weft_names, start_scope, [Scope, #{}]) || Scope <- [group_x, y_links]],
     Register = fun(Name) -> call(A, weft_names, register, [Name, Pid]) end,
@@ -99,7 +100,8 @@ errors_say_what(Config) ->
                  {cluster, #{kind => strong, voters => [name(A)]}, "its kind is eventual"},
                  {{group, x}, #{}, "weft_names_group_x would have the name"},
                  {y, #{}, "weft_names_y_links would have the name"}]],
-    ?assertEqual(eventual, call(A, weft_names, kind, [cluster])).
+    ?assertEqual(eventual, call(A, weft_names, kind, [cluster])),
+    [ok = call(A, weft_names, stop_scope, [Scope]) || Scope <- [one, group_x, y_links]].
 
 a_process_of_another_node_is_registered_there(Config) ->
     [A, B, _] = shared(Config),

@@ -2,8 +2,8 @@
 %% @doc Strong names on real nodes: what they promise while links are cut and nodes are killed or
 %% stopped, and histories of users among such faults, checked for linearizability.
 %%
-%% Most cases have the same nodes, and each begins without names. Those with nodes of their own come
-%% first.
+%% All cases have the same nodes, and each begins without names. Histories come first, as they end
+%% on the nodes of the other cases; voters change last.
 %%
 %% Histories are drawn from a seed, which is printed; SEED=<number> repeats the faults of a run.
 %% FULL=1 makes 30 of them, with more faults.
@@ -33,12 +33,12 @@
 suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 12; _ -> 60 end}}].
 
 all() ->
-    [voters_come_and_go, bad_options_stop_the_scope, histories_are_linearizable,
+    [histories_are_linearizable, bad_options_stop_the_scope,
      a_name_has_one_owner_and_growing_tokens, processes_are_called_by_name,
      a_minority_refuses_and_loses, a_name_said_to_be_free_is_free,
      a_stopped_node_does_not_own_what_others_took, a_suspended_host_holds_nothing,
      a_restarted_driver_owns_nothing, names_of_a_killed_node_are_free_after_its_lease,
-     all_voters_die_one_after_another].
+     all_voters_die_one_after_another, voters_come_and_go].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -166,7 +166,10 @@ a_suspended_host_holds_nothing(Config) ->
     until(fun() -> element(1, element(2, hold(B, x))) =:= ok end, 60000).
 
 voters_come_and_go(Config) ->
-    [A, B, C, D, E] = started([a, b, c, d, e], [a, b, c], Config),
+    [A, B, C, D] = shared(Config),
+    [E] = booted([e], [a, b, c], Config),
+    ok = connected([E], [A, B, C, D]),
+    until(fun() -> {ok, []} =:= strong(E, all, [5000]) end, 90000),
     Held = [{Name, hold(Node, Name)} || {Name, Node} <- [{x, A}, {y, D}, {z, E}]],
     Voters = [name(Node) || Node <- [C, D, E]],
     ok = strong(A, voters, [Voters]),
@@ -195,7 +198,8 @@ all_voters_die_one_after_another(Config) ->
                     Rest ++ [New]
                 end, lists:sublist(Nodes, 3), [a, b, c]),
     ?assertEqual({ok, Pid, Token, undefined}, read(D, x)),
-    ?assertEqual({ok, Token}, strong(D, held, [x])).
+    ?assertEqual({ok, Token}, strong(D, held, [x])),
+    ok = weft_test_nodes:share_all().
 
 a_restarted_driver_owns_nothing(Config) ->
     [A, B, C, _] = shared(Config),
@@ -207,10 +211,9 @@ a_restarted_driver_owns_nothing(Config) ->
     until(fun() -> element(1, element(2, hold(C, y))) =:= ok end, 60000).
 
 bad_options_stop_the_scope(Config) ->
-    [A] = [weft_test_nodes:start(a, #{}, ?config(place, Config))],
-    {ok, _} = call(A, application, ensure_all_started, [weft]),
+    [A | _] = shared(Config),
     [begin
-         {error, Text} = call(A, weft_names, start_scope, [?SCOPE, Options#{kind => strong}]),
+         {error, Text} = call(A, weft_names, start_scope, [another, Options#{kind => strong}]),
          ?assertMatch({match, _}, re:run(Text, Expected))
      end || {Options, Expected} <- [{#{}, "voters are missing"},
                                     {#{voters => [a], replicas => 4}, "1, 3, 5 or 7"}]].
@@ -222,14 +225,16 @@ histories_are_linearizable(Config) ->
     {Count, Faults} = case os:getenv("FULL") of false -> {1, 3}; _ -> {30, 5} end,
     _ = rand:seed(exsss, Seed),
     Operations = [history(N, Faults, Config) || N <- lists:seq(1, Count)],
+    %% Those of the last one are the nodes of other cases.
+    ok = weft_test_nodes:share_all(),
     ct:pal("operations of each history: ~w", [Operations]),
     ?assert(lists:min(Operations) > 20).
 
 history(N, Faults, Config) ->
     Dir = filename:join(?config(priv_dir, Config), "history_" ++ integer_to_list(N)),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
-    Names = [a, b, c, d],
-    Nodes = started(Names, [a, b, c], Config),
+    ok = weft_test_nodes:stop_all(),
+    Nodes = started([a, b, c, d], [a, b, c], Config),
     [ok = users(Node, Dir) || Node <- Nodes],
     {Left, Crashes} = lists:foldl(fun(_, Acc) -> fault(Acc, Dir, Config) end, {Nodes, []},
                                   lists:seq(1, Faults)),
@@ -237,7 +242,6 @@ history(N, Faults, Config) ->
     %% They end among working replicas: the last answers are not all unknown.
     until(fun() -> lists:all(fun is_served/1, Left) end, 90000),
     [ok = call(Node, weft_names_strong_users, stop, []) || Node <- Left],
-    ok = weft_test_nodes:stop_all(),
     checked(weft_names_strong_users:events(Dir), Crashes).
 
 users(Node, Dir) -> call(Node, weft_names_strong_users, start, [handle(), ?NAMES, Dir, 2]).

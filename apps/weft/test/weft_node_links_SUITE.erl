@@ -27,8 +27,8 @@ all() ->
      hidden_nodes_of_the_stock_carrier_are_neighbours, connect_reaches_a_member_by_a_circuit,
      a_restarted_driver_is_a_new_neighbour, sessions_that_break_lose_nothing_in_their_middle,
      a_full_outlet_ends_the_session, an_outlet_that_dies_ends_the_session,
-     services_share_an_outlet, sessions_of_an_outlet_take_turns, a_killed_node_is_down,
-     a_watched_process_is_told_gone].
+     services_share_an_outlet, sessions_of_an_outlet_take_turns, a_watched_process_is_told_gone,
+     a_killed_node_is_down].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -39,11 +39,9 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 %% --- cases ------------------------------------------------------------------------------------
 
 a_neighbour_is_a_node_that_runs_the_service(Config) ->
-    [A, B, Other] = [node(Name, #{}, Config) || Name <- [a, b, other]],
-    [connect(A, N) || N <- [B, Other]],
-    [service(N) || N <- [A, B]],
-    up(A, B),
-    up(B, A),
+    [A, B] = pair(Config),
+    Other = node(other, #{}, Config),
+    connect(A, Other),
     done = perform(A, [{connect, name(Other)}]),
     seen(A, {neighbour_down, name(Other), no_service}),
     done = perform(A, [{connect, 'nobody@nowhere'}]),
@@ -54,10 +52,11 @@ a_neighbour_is_a_node_that_runs_the_service(Config) ->
     seen(B, {message, name(A), hello}).
 
 hidden_nodes_are_neighbours(Config) ->
-    [A, B] = [node(a, #{}, Config), node(b, #{args => ["-hidden"]}, Config)],
-    [service(N) || N <- [A, B]],
+    [A, _] = pair(Config),
+    B = node(b, #{args => ["-hidden"]}, Config),
+    service(B),
     connect(A, B),
-    [] = call(A, erlang, nodes, []),
+    ?assert(lists:member(name(B), call(A, erlang, nodes, [hidden]))),
     up(A, B),
     up(B, A).
 
@@ -154,8 +153,8 @@ an_outlet_that_dies_ends_the_session(Config) ->
 %% But for broadcasts, which may be long. It ends with the connection, and not with its only session
 %% if another one follows.
 services_share_an_outlet(Config) ->
-    [A, B] = [node(Name, #{}, Config) || Name <- [sharing_a, sharing_b]],
-    connect(A, B),
+    [A, B] = pair(Config),
+    [ok = call(N, ?MODULE, stop, []) || N <- [A, B]],
     weft_test_nodes:until(
       fun() ->
               lists:sort(maps:keys(call(A, ?MODULE, outlets, [name(B)])))

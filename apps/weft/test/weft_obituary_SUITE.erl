@@ -9,8 +9,7 @@
 -import(weft_test_nodes, [name/1, node_name/1, call/4]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([killed_behind_gateways/1, killed_among_random_neighbours/1,
-         old_news_end_no_new_session/1, halted_with_a_dynamic_name/1,
+-export([killed_behind_gateways_and_back/1, killed_among_random_neighbours/1,
          halted_on_a_host_that_cannot_be_found/1,
          halted_behind_gateways_without_a_port/1, silence_is_no_end/1,
          silence_of_a_host_out_of_reach_is_no_end/1,
@@ -24,13 +23,12 @@
 %% Who is a neighbour of whom is chance.
 -define(RANDOM_TIMES, 3).
 
-%% Cases with chains of the same length share them. All others have nodes of their own names: epmd
+%% Cases with the same chain share it. All others have nodes of their own names: epmd
 %% may still have to forget those of the one before.
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [killed_behind_gateways, killed_among_random_neighbours, old_news_end_no_new_session,
-     halted_with_a_dynamic_name,
+    [killed_behind_gateways_and_back, killed_among_random_neighbours,
      halted_on_a_host_that_cannot_be_found, broken_link_without_a_port_is_no_end,
      halted_behind_gateways_without_a_port, silence_is_no_end,
      silence_of_a_host_out_of_reach_is_no_end].
@@ -41,44 +39,15 @@ end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
-killed_behind_gateways(Config) ->
-    Nodes = chain([a, g1, g2, b], #{}, Config),
-    B = lists:last(Nodes),
-    Others = lists:droplast(Nodes),
-    connect_all(B, Others),
-    down_soon(name(B), Others, fun() -> ok = weft_test_nodes:kill(B) end).
-
-%% Who loses a neighbour takes another node in its place, and wants no link with it any more. It
-%% finds out all the same whether it has ended: the watching node may be no neighbour, and waits for
-%% it. New nodes come to the seeds, of which it is none.
-killed_among_random_neighbours(Config) ->
-    Names = [r1, r2, r3, r4, r5, r6, r7, r8, r9],
-    Seeds = [node_name(r1), node_name(r2)],
-    Start = fun(Name) ->
-                    Node = start(Name, #{config => config([{topology, {peer_to_peer,
-                                                                       #{seeds => Seeds,
-                                                                         active => 3}}}]),
-                                         args => ["-kernel", "prevent_overlapping_partitions",
-                                                  "false", "-connect_all", "false"]}, Config),
-                    {ok, _} = call(Node, application, ensure_all_started, [weft]),
-                    Node
-            end,
-    [_, _, Watching | _] = Nodes = [Start(Name) || Name <- Names],
-    lists:foldl(fun(_, B) ->
-                        connect_all(Watching, [B]),
-                        down_soon(name(B), [Watching], fun() -> ok = weft_test_nodes:kill(B) end),
-                        Start(r9)
-                end, lists:last(Nodes), lists:seq(1, ?RANDOM_TIMES)).
-
 %% The next incarnation of the node has sessions while the news of the end of the one before are
 %% fresh; these resume like others.
-old_news_end_no_new_session(Config) ->
+killed_behind_gateways_and_back(Config) ->
     Names = [a, g1, g2, b],
     [A, G1 | _] = Nodes = chain(Names, #{}, Config),
     B = lists:last(Nodes),
     Others = lists:droplast(Nodes),
     connect_all(B, Others),
-    ok = weft_test_nodes:kill(B),
+    down_soon(name(B), Others, fun() -> ok = weft_test_nodes:kill(B) end),
     New = start_linked(b, links(Names), #{}, Config),
     connect_all(New, Others),
     [ok = call(Node, ?MODULE, watch, []) || Node <- Others],
@@ -97,13 +66,27 @@ resumes(Node) ->
     lists:sum([maps:get(resumes, call(Node, weft_session, info, [Session]))
                || Session <- call(Node, weft_sessions, list, [])]).
 
-halted_with_a_dynamic_name(Config) ->
-    A = start(n, #{config => config([])}, Config),
-    Nameless = start(undefined, #{config => config([])}, Config),
-    true = call(Nameless, net_kernel, connect_node, [name(A)]),
-    Name = call(Nameless, erlang, node, []),
-    weft_test_nodes:until(fun() -> is_connected(A, Name) end),
-    down_soon(Name, [A], fun() -> ok = weft_test_nodes:kill(Nameless) end).
+%% Who loses a neighbour takes another node in its place, and wants no link with it any more. It
+%% finds out all the same whether it has ended: the watching node may be no neighbour, and waits for
+%% it. New nodes come to the seeds, of which it is none.
+killed_among_random_neighbours(Config) ->
+    Names = [r1, r2, r3, r4, r5, r6, r7, r8, r9],
+    Seeds = [node_name(r1), node_name(r2)],
+    Start = fun(Name) ->
+                    Node = start(Name, #{config => config([{topology, {peer_to_peer,
+                                                                       #{seeds => Seeds,
+                                                                         active => 3}}}]),
+                                         args => ["-kernel", "prevent_overlapping_partitions",
+                                                  "false", "-connect_all", "false"]}, Config),
+                    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+                    Node
+            end,
+    [_, _, Watching | _] = [Start(Name) || Name <- lists:droplast(Names)],
+    lists:foreach(fun(_) ->
+                          B = Start(lists:last(Names)),
+                          connect_all(Watching, [B]),
+                          down_soon(name(B), [Watching], fun() -> ok = weft_test_nodes:kill(B) end)
+                  end, lists:seq(1, ?RANDOM_TIMES)).
 
 %% Only that node can dial, as from a container whose name nobody else knows.
 halted_on_a_host_that_cannot_be_found(Config) ->
@@ -122,10 +105,14 @@ halted_behind_gateways_without_a_port(Config) ->
     connect_all(B, [A, G]),
     down_soon(name(B), [A, G], fun() -> ok = weft_test_nodes:kill(B) end).
 
-%% A host that says nothing has not closed anything.
+%% A host that says nothing has not closed anything; one that halts has, also if its node has got
+%% its name from another one.
 silence_is_no_end(Config) ->
-    A = start(o, impatient(), Config),
-    silent(A, start(undefined, #{config => config([])}, Config)).
+    A = start(n, impatient(), Config),
+    Nameless = start(undefined, #{config => config([])}, Config),
+    silent(A, Nameless),
+    down_soon(call(Nameless, erlang, node, []), [A],
+              fun() -> ok = weft_test_nodes:kill(Nameless) end).
 
 %% Nor has one that cannot be reached from here: the network may be down. It has not answered either
 %% that it does not know the node. Connections to a multicast address fail at once.

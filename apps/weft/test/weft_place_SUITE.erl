@@ -21,10 +21,10 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [attributes_are_set_changed_and_read, groups_are_suggested_from_traffic,
-     nodes_are_chosen_by_what_they_say, what_is_no_query_is_an_error,
-     a_silent_node_is_named_and_harms_nobody, processes_start_where_it_is_best,
-     a_silent_node_is_not_waited_for].
+    [groups_are_suggested_from_traffic, nodes_are_chosen_by_what_they_say,
+     what_is_no_query_is_an_error, attributes_are_set_changed_and_read,
+     a_silent_node_is_not_waited_for, a_silent_node_is_named_and_harms_nobody,
+     processes_start_where_it_is_best].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -33,17 +33,17 @@ end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 attributes_are_set_changed_and_read(Config) ->
-    Node = start(attributed, #{roles => [db]}, Config),
+    [_, Node | _] = start_all(Config),
     Read = fun(Name) -> call(Node, weft_attributes, read, [[Name]]) end,
-    ?assertEqual(#{roles => [db]}, Read(roles)),
-    ?assertEqual(ok, call(Node, weft_attributes, insert, [disk, ssd])),
-    ?assertEqual({error, {attribute_exists, disk}}, call(Node, weft_attributes, insert, [disk, x])),
+    ?assertEqual(#{roles => [db, web]}, Read(roles)),
+    ?assertEqual(ok, call(Node, weft_attributes, insert, [rack, one])),
+    ?assertEqual({error, {attribute_exists, rack}}, call(Node, weft_attributes, insert, [rack, x])),
     ?assertEqual({error, {attribute_exists, cores}},
                  call(Node, weft_attributes, insert, [cores, 64])),
-    ?assertEqual(ok, call(Node, weft_attributes, update, [disk, nvme])),
+    ?assertEqual(ok, call(Node, weft_attributes, update, [rack, two])),
     ?assertEqual({error, {attribute_not_set, tape}},
                  call(Node, weft_attributes, update, [tape, x])),
-    ?assertEqual(#{disk => nvme}, Read(disk)),
+    ?assertEqual(#{rack => two}, Read(rack)),
     Counted = {?MODULE, count},
     ok = call(Node, weft_attributes, insert, [once, {automatic, Counted}]),
     ok = call(Node, weft_attributes, insert, [always, {dynamic, Counted}]),
@@ -53,8 +53,9 @@ attributes_are_set_changed_and_read(Config) ->
                  call(Node, weft_attributes, insert, [bad, {automatic, {?MODULE, fail}}])),
     ok = call(Node, weft_attributes, insert, [bad, {dynamic, {?MODULE, fail, []}}]),
     ?assertEqual(#{}, Read(bad)),
-    ?assertEqual(ok, call(Node, weft_attributes, delete, [disk])),
-    ?assertEqual({error, {attribute_not_set, disk}}, call(Node, weft_attributes, delete, [disk])),
+    ?assertEqual(ok, call(Node, weft_attributes, delete, [rack])),
+    ?assertEqual({error, {attribute_not_set, rack}}, call(Node, weft_attributes, delete, [rack])),
+    [ok = call(Node, weft_attributes, delete, [Name]) || Name <- [once, always, bad]],
     Facts = call(Node, weft_node_facts, names, []),
     ?assertEqual([], Facts -- call(Node, weft_attributes, list, [])),
     #{cores := Cores, processes := Processes, memory_vm := Bytes, otp_release := Release} =

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc `make scale' in small: nodes that start all at once form a peer-to-peer cluster with few
 %% connections, full meshes form as well, and those that live do not notice that others are killed.
-%% Usually nine nodes form a full mesh. With FULL=1 there are a hundred peers, and fifty nodes in
+%% Usually seven nodes form a full mesh. With FULL=1 there are a hundred peers, and fifty nodes in
 %% full meshes of both kinds.
 -module(weft_scale_SUITE).
 
@@ -47,7 +47,7 @@ a_full_mesh_with_swim_may_start_all_at_once(Config) -> mesh(swim, Config).
 %% One connection for each pair, and nobody had to wait in a queue that was full. That each has a
 %% route to each is what the run waits for; calls that crossed may still replace a connection then.
 mesh(Topology, Config) ->
-    Count = case is_full() of true -> 50; false -> 9 end,
+    Count = case is_full() of true -> 50; false -> 7 end,
     #{wrong := Wrong, formed := Formed, after_kills := Later, overflows := Overflows} = Result =
         weft_scale:run(#{nodes => Count, kills => 2, topology => Topology}, ?config(place, Config)),
     ct:pal("~p", [Result]),

@@ -29,8 +29,8 @@ suite() -> [{timetrap, {minutes, 3}}].
 a_quarter_of_an_hour() -> [{timetrap, {minutes, 25}}].
 
 all() ->
-    [breaks_are_no_end, changes_of_neighbours_are_no_end, a_session_at_rest_is_small,
-     ticks_pass_by_a_session_at_rest, a_link_at_rest_is_still, what_waits_is_watched_at_once,
+    [breaks_are_no_end, ticks_pass_by_a_session_at_rest, a_session_at_rest_is_small,
+     changes_of_neighbours_are_no_end, a_link_at_rest_is_still, what_waits_is_watched_at_once,
      node_that_stands_still_for_a_while_is_up, node_that_stands_still_for_long_is_down,
      who_does_not_tick_is_down]
         ++ case is_full() of
@@ -49,28 +49,33 @@ end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 %% --- silence ----------------------------------------------------------------------------------
 
 breaks_are_no_end(Config) ->
-    breaks([], Config).
+    breaks(silent_pair(Config)).
 
 breaks_are_no_end_with_a_time_to_resume(Config) ->
-    breaks([{resume_timeout_ms, 2000}], Config).
+    [A, B] = Nodes = [start(Name, ticking(?TICKTIME_S),
+                            [{faults, true}, {resume_timeout_ms, 2000}], Config)
+                      || Name <- [a, b]],
+    connect(A, B),
+    breaks(Nodes).
 
 %% More often than ticks: each break costs the session its path, and what was under way on it. Where
 %% there is no path yet, it costs nothing.
-breaks(Env, Config) ->
-    [A, B] = Nodes = [start(Name, ticking(?TICKTIME_S), [{faults, true} | Env], Config)
-                      || Name <- [a, b]],
-    connect(A, B),
+breaks([A, B] = Nodes) ->
     watch(A, B),
+    Before = resumes(A),
     until(fun() ->
                   lists:foreach(fun({Here, There}) ->
                                         ok = call(Here, weft_fault, break, [name(There)]),
                                         pause_ms(700)
                                 end, [{A, B}, {B, A}]),
-                  [#{resumes := Resumes}] = [call(A, weft_session, info, [S])
-                                             || S <- call(A, weft_sessions, list, [])],
-                  Resumes >= 20
+                  resumes(A) >= Before + 20
           end),
     [?assertEqual([], ends(N)) || N <- Nodes].
+
+resumes(Node) ->
+    [#{resumes := Resumes}] = [call(Node, weft_session, info, [S])
+                               || S <- call(Node, weft_sessions, list, [])],
+    Resumes.
 
 %% What messages have left in the memory of its process goes at a tick.
 a_session_at_rest_is_small(Config) ->
@@ -82,9 +87,7 @@ a_session_at_rest_is_small(Config) ->
 
 %% Its process is not woken for them, and they follow it to another path.
 ticks_pass_by_a_session_at_rest(Config) ->
-    Args = ["-connect_all", "false" | ticking(?TICKTIME_S)],
-    [A, B] = Nodes = [start(Name, Args, [{faults, true}], Config) || Name <- [passed_a, passed_b]],
-    connect(A, B),
+    [A, B] = Nodes = silent_pair(Config),
     watch(A, B),
     [until(fun() -> is_passed(N) end) || N <- Nodes],
     ok = call(A, weft_fault, break, [name(B)]),
@@ -238,10 +241,12 @@ node_that_stands_still_for_long_is_down(Config) ->
                                          [[], [], [{link_timeout_ms, 60000}]], Config),
             N <- [Other, Still]].
 
+%% Two nodes of several cases, of which the last one ends the ticks between them.
 silent_pair(Config) ->
     Args = ["-connect_all", "false" | ticking(?TICKTIME_S)],
     [A, B] = Nodes = [weft_test_nodes:lasting(weft_test_nodes:node_name(Name),
-                                              fun() -> start(Name, Args, [], Config) end)
+                                              fun() -> start(Name, Args, [{faults, true}], Config)
+                                              end)
                       || Name <- [silent_a, silent_b]],
     connect(A, B),
     Nodes.

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Singletons and the partition policy on real nodes.
 %%
-%% But for the first, cases have the same nodes; each begins with a singleton of its own.
+%% All cases have the same nodes; each begins with a singleton of its own.
 -module(weft_singleton_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -86,8 +86,7 @@ who_runs_outlives_who_had_the_name(Config) ->
 
 the_policy_is_told_and_followed(Config) ->
     File = filename:join(?config(priv_dir, Config), "policy"),
-    {[A, B, C], _} = competing(started([{partition_policy, {callback, {?MODULE, policy_callback}}},
-                                        {partition_grace_ms, 200}], Config), policy, Config),
+    {[A, B, C], _} = competing(shared(Config), policy, Config),
     true = call(C, os, putenv, ["POLICY_FILE", File]),
     until(fun() -> side(C) =:= majority end),
     [ok = call(C, weft_fault, cut, [name(Node)]) || Node <- [A, B]],
@@ -110,7 +109,7 @@ competing(Nodes, Name, Config) ->
 
 %% Nothing of the case before competes any more.
 shared(Config) ->
-    Nodes = [weft_test_nodes:lasting(node_name(Name), fun() -> start(Name, [], Config) end)
+    Nodes = [weft_test_nodes:lasting(node_name(Name), fun() -> start(Name, Config) end)
              || Name <- [a, b, c]],
     [ok = call(Node, weft_fault, heal, []) || Node <- Nodes],
     [ok = call(Node, ?MODULE, stop_all, []) || Node <- Nodes],
@@ -121,16 +120,12 @@ shared(Config) ->
           end),
     Nodes.
 
-started(More, Config) ->
-    Nodes = [start(Name, More, Config) || Name <- [a, b, c]],
-    connected(Nodes),
-    Nodes.
-
-start(Name, More, Config) ->
+start(Name, Config) ->
     Voters = [node_name(Voter) || Voter <- [a, b, c]],
     Scope = #{kind => strong, voters => Voters, lease_ms => 4000, partitions => 4},
     Options = #{config => [{scopes, #{?SCOPE => Scope}}, {faults, true}, {resume_timeout_ms, 800},
-                           {keepalive_ms, 200}, {link_timeout_ms, 1500} | More],
+                           {keepalive_ms, 200}, {link_timeout_ms, 1500}, {partition_grace_ms, 200},
+                           {partition_policy, {callback, {?MODULE, policy_callback}}}],
                 args => ["-kernel", "prevent_overlapping_partitions", "false"]},
     Node = weft_test_nodes:start(Name, Options, ?config(place, Config)),
     {ok, _} = call(Node, application, ensure_all_started, [weft]),

@@ -17,7 +17,7 @@
 -define(CROWD, weft_strangers_crowd).
 -define(FROM, [{127, 0, 0, 2}, {127, 0, 0, 3}, {127, 0, 0, 4}, {127, 0, 0, 5}]).
 -define(IDLE, 1500).
--define(STORM, 4000).
+-define(STORM, case os:getenv("FULL") of false -> 2000; _ -> 4000 end).
 %% An attempt to connect takes 7 s at most.
 -define(CONNECT_MS, 15000).
 -define(MEMORY_MAX, 100000000).
@@ -37,9 +37,11 @@ end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
 %% 1,500 that say nothing and come again when they are dropped, and 16 that come and go as fast as
-%% they can, all the time, 4,000 times and more.
+%% they can, all the time, 2,000 times and more, which is twice the atoms that may be left; with
+%% FULL=1 4,000 times.
 crowd_and_storm(Config) ->
-    [A, Friend, New] = [start(Name, weft, [], Config) || Name <- [tcp_a, tcp_friend, tcp_new]],
+    A = start(tcp_a, weft, [], Config),
+    [Friend, New] = of_weft(Config),
     [Stock, Crowds] = others(Config),
     connect(Friend, A),
     {Memory, Atoms} = size_of(A),
@@ -75,9 +77,8 @@ crowd_over_tls(Config) ->
 %% Those who come from one address drop each other, and nobody from another one. Without that all
 %% places would be taken for a minute.
 places_are_taken(Config) ->
-    [A, Friend, New] = [start(Name, weft, [{pending_handshakes_max, 20},
-                                           {handshake_timeout_ms, 60000}], Config)
-                        || Name <- [share_a, share_friend, share_new]],
+    A = start(share_a, weft, [{pending_handshakes_max, 20}, {handshake_timeout_ms, 60000}], Config),
+    [Friend, New] = of_weft(Config),
     [Stock, Crowds] = others(Config),
     connect(Friend, A),
     {ok, Alone} = gen_tcp:connect({127, 0, 0, 1}, port(A), [{active, false}, {ip, {127, 0, 0, 9}}]),
@@ -115,9 +116,15 @@ who_asks_for_a_name_takes_a_place(Config) ->
 
 %% Stock nodes of all cases: one that connects, and one for the crowds.
 others(Config) ->
-    [weft_test_nodes:lasting(list_to_atom(atom_to_list(Name) ++ "@127.0.0.1"),
-                             fun() -> start(Name, stock, [], Config) end)
-     || Name <- [stock, crowd]].
+    [lasting(Name, stock, Config) || Name <- [stock, crowd]].
+
+%% Nodes of all cases, too: one that is connected before a crowd comes, and one that comes then.
+of_weft(Config) ->
+    [lasting(Name, weft, Config) || Name <- [friend, new]].
+
+lasting(Name, Carrier, Config) ->
+    weft_test_nodes:lasting(list_to_atom(atom_to_list(Name) ++ "@127.0.0.1"),
+                            fun() -> start(Name, Carrier, [], Config) end).
 
 start(Name, Carrier, Weft, Config) ->
     weft_test_nodes:start(Name, #{carrier => Carrier, config => Weft, long => "127.0.0.1"},

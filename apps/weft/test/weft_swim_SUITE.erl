@@ -23,7 +23,7 @@
 %% Run on the nodes.
 -export([watch/0, watched/0, watcher/1]).
 
--define(MEMBERS, 12).
+-define(MEMBERS, 9).
 -define(STORM, 24).
 
 suite() -> [{timetrap, {minutes, 5}}].
@@ -97,8 +97,8 @@ told_of_others(#{node := Name}, Changes) ->
            [Name, lists:usort([Node || {Node, suspected} <- Changes, Node =/= Name])]).
 
 %% The bound: the link breaks; the round in which the node is probed through others comes next, and
-%% the one after it accuses (2 s); the suspicion of twelve members, when two confirm, takes 4.3 s;
-%% the gossip less than a second. Twice that for a busy machine.
+%% the one after it accuses (2 s); the suspicion of twelve members, when two confirm, takes 4.3 s,
+%% of fewer less; the gossip less than a second. Twice that for a busy machine.
 a_killed_node_is_failed_everywhere_in_time_and_comes_back(Config) ->
     [_, Victim | _] = Nodes = members(Config),
     Others = lists:delete(Victim, Nodes),

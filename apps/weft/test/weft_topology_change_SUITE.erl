@@ -60,18 +60,20 @@ sessions_outlive_every_change(Config) ->
     ?assertMatch(#{signals := []}, call(First, weft_resume_traffic, account, [])).
 
 a_bad_topology_changes_nothing(Config) ->
-    Node = start(n1, mesh(n1), [], Config),
+    Node = weft_test_nodes:start(n1, #{config => []}, ?config(place, Config)),
+    {ok, _} = call(Node, application, ensure_all_started, [weft]),
+    {error, NoTopology} = call(Node, weft, topology, [full_mesh]),
+    ?assertNotEqual(nomatch, string:find(NoTopology, "no topology runs")),
+    ok = call(Node, application, stop, [weft]),
+    ok = call(Node, application, set_env, [weft, topology, mesh(n1)]),
+    ok = call(Node, application, start, [weft]),
     [begin
          {error, Text} = call(Node, weft, topology, [Topology]),
          ?assertNotEqual({nomatch, Topology, Text}, {string:find(Text, Words), Topology, Text})
      end || {Topology, Words} <- [{ring, "no topology"},
                                   {{full_mesh, #{seed => []}}, "no option seed"},
                                   {groups(n1), "prevent_overlapping_partitions"}]],
-    ?assertEqual(mesh(n1), call(Node, weft, topology, [])),
-    Without = weft_test_nodes:start(n2, #{config => []}, ?config(place, Config)),
-    {ok, _} = call(Without, application, ensure_all_started, [weft]),
-    {error, Text} = call(Without, weft, topology, [full_mesh]),
-    ?assertNotEqual(nomatch, string:find(Text, "no topology runs")).
+    ?assertEqual(mesh(n1), call(Node, weft, topology, [])).
 
 a_topology_that_was_changed_to_survives_a_crash_of_its_driver(Config) ->
     [First | _] = Nodes = ?config(nodes, Config),

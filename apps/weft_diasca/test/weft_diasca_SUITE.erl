@@ -11,7 +11,8 @@
 -import(weft_diasca_nodes, [names/1, disturbed/4, continued/4, in_background/1, is_idle/1,
                             one_hash/3, one_hash/4, schedulers/2, until_all_reach/2]).
 
--export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
+-export([suite/0, all/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
+         end_per_group/2, end_per_testcase/2]).
 -export([one_hash_on_a_chain/1, one_hash_while_a_gateway_is_killed/1,
          a_killed_node_is_told_and_the_run_continued/1, a_node_that_stands_still_is_told/1,
          a_connection_that_is_lost_is_told/1, a_node_with_other_code_is_told/1]).
@@ -21,20 +22,34 @@
 %% of the soda machines, twenty minutes of a city.
 -define(ALL, 1000000).
 -define(SOME, 240).
+-define(THREE, [a, b, c]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [one_hash_on_a_chain || os:getenv("FULL") =/= false]
-        ++ [one_hash_while_a_gateway_is_killed, a_killed_node_is_told_and_the_run_continued,
-            a_node_that_stands_still_is_told, a_connection_that_is_lost_is_told,
-            a_node_with_other_code_is_told].
+        ++ [one_hash_while_a_gateway_is_killed, {group, chain}, {group, stock}].
+
+%% Each on the same three nodes. One is killed, or another code is loaded, in the last case.
+groups() ->
+    [{chain, [], [a_node_that_stands_still_is_told, a_killed_node_is_told_and_the_run_continued]},
+     {stock, [], [a_connection_that_is_lost_is_told, a_node_with_other_code_is_told]}].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+init_per_group(chain, Config) ->
+    Settings = chain(names(?THREE)),
+    [{nodes, [start(Name, Settings, Config) || Name <- ?THREE]} | Config];
+init_per_group(stock, Config) ->
+    [{nodes, [weft_diasca_nodes:start(Name, #{carrier => stock}, ?config(place, Config))
+              || Name <- ?THREE]} | Config].
+
+end_per_group(_Group, _Config) -> weft_test_nodes:stop_all().
+
+end_per_testcase(_Case, Config) ->
+    ?config(nodes, Config) =/= undefined orelse weft_test_nodes:stop_all().
 
 %% --- one hash ---------------------------------------------------------------------------------
 
@@ -57,37 +72,40 @@ one_hash_while_a_gateway_is_killed(Config) ->
     [A, B, G, H] = names(Short),
     Groups = {groups, #{left => [A, G, H], right => [B, G, H]}},
     Refs = [Ref | _] = [start(Name, Groups, Config) || Name <- Short],
-    Gateways = lists:zip([G, H], [g, h]),
+    Start = fun(Name) -> start(proplists:get_value(Name, lists:zip([G, H], [g, h])), Groups, Config)
+            end,
     lists:foldl(
-      fun(Workload, Running) ->
+      fun(Workload, Left) ->
+              Running = Left ++ [Start(Name) || Name <- [G, H], not is_among(Name, Left)],
               until_all_reach([Ref], Running),
               {ok, [#{to := Gateway}, #{to := B}]} = weft_test_nodes:call(Ref, weft, trace, [B]),
               {[Killed], Others} = lists:partition(
                                      fun(One) -> weft_test_nodes:name(One) =:= Gateway end,
                                      Running),
               disturbed(Ref, Workload, [A, B], fun() -> ok = weft_test_nodes:kill(Killed) end),
-              [start(proplists:get_value(Gateway, Gateways), Groups, Config) | Others]
+              Others
       end, Refs, weft_diasca_nodes:endless()).
+
+is_among(Name, Refs) -> lists:member(Name, [weft_test_nodes:name(Ref) || Ref <- Refs]).
 
 %% --- a node that is killed --------------------------------------------------------------------
 
 a_killed_node_is_told_and_the_run_continued(Config) ->
-    Short = [a, b, c],
-    Settings = chain(names(Short)),
-    Refs = [Ref | _] = [start(Name, Settings, Config) || Name <- Short],
-    lists:foldl(fun(Workload, Running) ->
+    Refs = [Ref | _] = ?config(nodes, Config),
+    lists:foldl(fun(Workload, Left) ->
+                        Running = Left ++ [start(c, chain(names(?THREE)), Config)
+                                           || length(Left) < length(Refs)],
                         until_all_reach([Ref], Running),
                         Killed = lists:last(Running),
                         continued(Running, Workload, ?config(priv_dir, Config),
                                   fun() -> ok = weft_test_nodes:kill(Killed) end),
-                        lists:droplast(Running) ++ [start(c, Settings, Config)]
+                        lists:droplast(Running)
                 end, Refs, weft_diasca_nodes:endless()).
 
 a_node_that_stands_still_is_told(Config) ->
-    Short = [a, b],
-    [A, B] = Names = names(Short),
-    Refs = [Ref, Paused] = [start(Name, chain(Names), Config) || Name <- Short],
-    until_all_reach([Ref], Refs),
+    [Ref, Paused, _] = ?config(nodes, Config),
+    [A, B] = Names = names([a, b]),
+    until_all_reach([Ref], [Ref, Paused]),
     Outcome = in_background(
                 fun() ->
                         weft_test_nodes:call(Ref, weft_diasca_nodes, held,
@@ -118,10 +136,8 @@ is_running(Ref) ->
 %% Between two nodes that take part; the node of the run keeps its connections with both. Until
 %% something was on its way just then, the run goes on.
 a_connection_that_is_lost_is_told(Config) ->
-    Short = [a, b, c],
-    [_, B, C] = Names = names(Short),
-    Refs = [Ref, OfB, _] = [weft_diasca_nodes:start(Name, #{carrier => stock},
-                                                    ?config(place, Config)) || Name <- Short],
+    [_, B, C] = Names = names(?THREE),
+    Refs = [Ref, OfB, _] = ?config(nodes, Config),
     until_all_reach([Ref], Refs),
     Outcome = in_background(
                 fun() ->
@@ -146,11 +162,9 @@ tick(Ref) -> weft_test_nodes:call(Ref, weft_diasca_nodes, tick_of_held, []).
 %% --- other code -------------------------------------------------------------------------------
 
 a_node_with_other_code_is_told(Config) ->
-    Short = [a, b],
-    [A, B] = Names = names(Short),
-    Refs = [Ref, OfB] = [weft_diasca_nodes:start(Name, #{carrier => stock}, ?config(place, Config))
-                         || Name <- Short],
-    until_all_reach([Ref], Refs),
+    [A, B] = Names = names([a, b]),
+    [Ref, OfB, _] = ?config(nodes, Config),
+    until_all_reach([Ref], [Ref, OfB]),
     Run = fun(Workload, Options) ->
                   weft_test_nodes:call(Ref, weft_diasca, run,
                                        [Workload, maps:merge(#{nodes => Names, probes => none},
