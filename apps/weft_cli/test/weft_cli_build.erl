@@ -5,7 +5,8 @@
 -export([file/0, ebins/0, flags/0]).
 
 %% @doc Makes the file, which is in the build of the tests, unless it is there and later than all
-%% that is in it; several suites may do so at once. With FULL=1 it is made by the tool that makes it for users, which compiles the applications once more.
+%% that is in it; several suites may do so at once. With FULL=1 it is made by the tool that makes it
+%% for users, which compiles the applications once more.
 -spec file() -> file:filename().
 file() ->
     Base = filename:absname(filename:join([filename:dirname(code:which(weft_cli)),
