@@ -73,8 +73,8 @@ end_per_suite(Config) ->
 %% Cases that need the file: for terminals, variables of the environment, TLS and what is beside the
 %% file, and to see that both outputs and exit codes are those of the emulator.
 by_file() ->
-    [status_counts_connections, shell_needs_a_terminal, directory_that_can_not_be,
-     doctor_by_a_node, tls_cluster, down_leaves_nothing].
+    [status_counts_connections, shell_needs_a_terminal, directory_that_can_not_be, tls_cluster,
+     down_leaves_nothing].
 
 %% A node that has ended unasked is a failure of its own, told with its last words.
 init_per_testcase(Case, Config) ->
@@ -114,7 +114,7 @@ status_counts_connections(Config) ->
     Status = json(["status"], Config),
     ?assertMatch(#{tcp_connections := #{used := 5, full_mesh := 6}, name := "local",
                    links := #{used := 5, full_mesh := 6}}, Status),
-    ?assertEqual([{Node, true} || Node <- ?NODES], running(Config)),
+    ?assertEqual([{Node, true} || Node <- ?NODES], running(Status)),
     ?assertEqual(["n02", "n03"], lists:sort([short(N) || N <- neighbours("n01", Status)])),
     {0, Text} = run(["status"], Config),
     ?assertMatch({match, _}, re:run(Text, "4 of 4 nodes up, topology groups \\(left, right\\)")),
@@ -229,13 +229,14 @@ doctor_by_a_node(Config) ->
         weft_local_files:load(?config(root, Config), "local"),
     File = filename:join(?config(priv_dir, Config), "cookie"),
     ok = file:write_file(File, [atom_to_list(Cookie), $\n]),
-    Elsewhere = lists:keystore(root, 1, [{env, [{"ERL_EPMD_PORT", integer_to_list(EpmdPort)}]}
-                                         | Config], {root, ?config(priv_dir, Config)}),
+    Elsewhere = lists:keystore(root, 1, Config, {root, ?config(priv_dir, Config)}),
+    ByFile = [{env, [{"ERL_EPMD_PORT", integer_to_list(EpmdPort)}]}
+              | lists:keydelete(emulator, 1, Elsewhere)],
     Doctor = ["doctor", "--cookie-file", File, "--node"],
-    {_, Text} = run(Doctor ++ ["n01@127.0.0.1"], Elsewhere),
+    {_, Text} = run(Doctor ++ ["n01@127.0.0.1"], ByFile),
     ?assertMatch({match, _}, re:run(Text, "^n01@127.0.0.1: 4 nodes examined in ")),
     ?assertMatch({4, "weft: n09@127.0.0.1 can not be reached" ++ _},
-                 run(Doctor ++ ["n09@127.0.0.1"], Elsewhere)),
+                 run(Doctor ++ ["n09@127.0.0.1"], ByFile)),
     ?assertMatch({2, _}, run(Doctor ++ ["n01"], Elsewhere)),
     ?assertMatch({1, "weft: no cookie: /no/file: no such file" ++ _},
                  run(["doctor", "--node", "n01@127.0.0.1", "--cookie-file", "/no/file"],
@@ -262,25 +263,18 @@ watch_shows_rates(Config) ->
                    when Out > 0, Nodes),
     {0, _} = run(["eval", "n01", "exit(whereis(flood), kill)"], Config).
 
+%% And with the cluster, as the last case shows.
 watch_ends(Config) ->
-    Short = ["--name", "short"],
-    {0, _} = run(["up", "-n", "1" | Short], Config),
-    _ = [?assertEqual({Signal, {Status, <<>>}}, {Signal, watch_killed(Signal, Short, Config)})
+    _ = [?assertEqual({Signal, {Status, <<>>}}, {Signal, watch_killed(Signal, Config)})
          || {Signal, Status} <- [{"INT", 130}, {"TERM", 143}]],
     %% The reader of a pipe may have seen enough.
-    Watch = lists:join($\s, [?config(command, Config), "watch", "--interval", "0.2", "--name",
-                             "short", "--dir", ?config(root, Config)]),
+    Watch = lists:join($\s, [?config(command, Config), "watch", "--interval", "0.2", "--dir",
+                             ?config(root, Config)]),
     %% OTP's own output may say so, since OTP 27.
-    ?assertEqual(nomatch, string:find(os:cmd(lists:flatten(Watch) ++ " 2>&1 > /dev/full"), "weft")),
-    Port = start(["watch", "--interval", "0.2" | Short], Config),
-    _ = read_until(Port, "\nn01 +0 B", <<>>),
-    ?assertMatch(#{stopped := [_]}, json(["down" | Short], Config)),
-    {Code, Output} = collect(Port, <<>>),
-    ?assertEqual(3, Code),
-    ?assertMatch({match, _}, re:run(Output, "weft: the cluster short is down")).
+    ?assertEqual(nomatch, string:find(os:cmd(lists:flatten(Watch) ++ " 2>&1 > /dev/full"), "weft")).
 
-watch_killed(Signal, Cluster, Config) ->
-    Port = start(["watch", "--interval", "60" | Cluster], Config),
+watch_killed(Signal, Config) ->
+    Port = start(["watch", "--interval", "60"], Config),
     _ = read_until(Port, "\nall ", <<>>),
     {os_pid, OsPid} = erlang:port_info(Port, os_pid),
     _ = os:cmd("kill -" ++ Signal ++ " " ++ integer_to_list(OsPid)),
@@ -360,14 +354,15 @@ killed_node_comes_back(Config) ->
     Pid = os_pid("n03", Config),
     ?assertMatch(#{killed := "n03@127.0.0.1"}, json(["kill", "n03"], Config)),
     ?assertNot(exists(Pid)),
-    ?assertMatch({_, false}, lists:keyfind("n03", 1, running(Config))),
+    ?assertMatch({_, false}, lists:keyfind("n03", 1, running(json(["status"], Config)))),
     ?assertMatch({4, _}, run(["kill", "n03"], Config)),
     ?assertMatch({4, _}, run(["eval", "n03", "ok"], Config)),
     {0, Why} = run(["why", "n01", "n03"], Config),
     ?assertMatch({match, _}, re:run(Why, "n03 is not running")),
     {0, _} = run(["restart", "n03"], Config),
-    ?assertNotEqual([], neighbours("n03", json(["status"], Config))),
-    ?assertEqual([{Node, true} || Node <- ?NODES], running(Config)),
+    Status = json(["status"], Config),
+    ?assertNotEqual([], neighbours("n03", Status)),
+    ?assertEqual([{Node, true} || Node <- ?NODES], running(Status)),
     ?assertNotEqual(Pid, os_pid("n03", Config)).
 
 %% A node that nobody can reach, on purpose, is not waited for.
@@ -397,7 +392,7 @@ foreign_process_is_left_alone(Config) ->
     ?assert(exists(Foreign)),
     ok = file:write_file(File, Recorded),
     _ = os:cmd("kill " ++ integer_to_list(Foreign)),
-    ?assertMatch({_, true}, lists:keyfind("n02", 1, running(Config))).
+    ?assertMatch({_, true}, lists:keyfind("n02", 1, running(json(["status"], Config)))).
 
 %% --- eval, shell ------------------------------------------------------------------------------
 
@@ -444,7 +439,7 @@ shell_on_a_terminal(Script, Config) ->
     receive {Port, {exit_status, Status}} -> ?assertEqual(0, Status)
     after ?DEADLINE_MS -> ct:fail(shell_does_not_end)
     end,
-    ?assertMatch({_, true}, lists:keyfind("n02", 1, running(Config))).
+    ?assertMatch({_, true}, lists:keyfind("n02", 1, running(json(["status"], Config)))).
 
 read_until(Port, Pattern, Read) ->
     case re:run(Read, Pattern) of
@@ -551,14 +546,14 @@ await_why(Words, Ring, Config) ->
 tls_cluster(Config) ->
     Tls = ["--name", "tls"],
     {0, _} = run(["up", "-n", "3", "-t", "line", "--transport", "tls" | Tls], Config),
-    ?assertEqual({0, "{pong,['n01@127.0.0.1','n02@127.0.0.1','n03@127.0.0.1']}\n"},
-                 run(["eval", "n01", "{net_adm:ping('n03@127.0.0.1'), lists:sort(weft:members())}"
-                      | Tls], Config)),
+    %% Its certificates are good for long.
+    ?assertEqual({0, "{pong,['n01@127.0.0.1','n02@127.0.0.1','n03@127.0.0.1'],[]}\n"},
+                 run(["eval", "n01", "{net_adm:ping('n03@127.0.0.1'), lists:sort(weft:members()), "
+                      "[F || #{check := certificates} = F <- maps:get(findings, "
+                      "weft_doctor:report())]}" | Tls], Config)),
     %% The command itself, though a weft node here, is no member and no neighbour for long.
     ?assertMatch(#{tcp_connections := #{used := 2}, sessions := 3, circuits := [_]},
                  json(["status" | Tls], Config)),
-    %% Its certificates are good for long.
-    ?assertEqual([], [One || {"certificates", _} = One <- found(Tls, Config)]),
     ?assertMatch(#{stopped := [_, _, _]}, json(["down" | Tls], Config)).
 
 %% Three TCP connections: between the servers, and of each client to one of them.
@@ -598,7 +593,12 @@ down_leaves_nothing(Config) ->
                {ok, Text} <- [file:read_file(File)]],
     ?assertEqual(5, length(Pids)),
     ?assert(lists:all(fun exists/1, Pids)),
+    Watch = start(["watch", "--interval", "0.2"], Config),
+    _ = read_until(Watch, "\nall +[0-9]", <<>>),
     ?assertMatch(#{stopped := [_, _, _, _]}, json(["down"], Config)),
+    {Code, Output} = collect(Watch, <<>>),
+    ?assertEqual(3, Code),
+    ?assertMatch({match, _}, re:run(Output, "weft: the cluster local is down")),
     ?assertEqual([], [Pid || Pid <- Pids, exists(Pid)]),
     ?assertMatch({3, _}, run(["down"], Config)).
 
@@ -670,8 +670,7 @@ neighbours(Name, #{nodes := Nodes}) ->
     [Neighbours] = [N || #{node := Node, neighbours := N} <- Nodes, short(Node) =:= Name],
     Neighbours.
 
-running(Config) ->
-    #{nodes := Nodes} = json(["status"], Config),
+running(#{nodes := Nodes}) ->
     [{short(Node), Running} || #{node := Node, running := Running} <- Nodes].
 
 os_pid(Name, Config) ->

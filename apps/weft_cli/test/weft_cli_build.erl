@@ -4,8 +4,9 @@
 
 -export([file/0, ebins/0, flags/0]).
 
-%% @doc Makes the file, which is in the build of the tests; several suites may do so at once. With
-%% FULL=1 it is made by the tool that makes it for users, which compiles the applications once more.
+%% @doc Makes the file, which is in the build of the tests, unless it is there and later than all
+%% that is in it; several suites may do so at once. With FULL=1 it is made by the tool that makes it
+%% for users, which compiles the applications once more.
 -spec file() -> file:filename().
 file() ->
     Base = filename:absname(filename:join([filename:dirname(code:which(weft_cli)),
@@ -52,10 +53,24 @@ escriptize(Root, Base) ->
 escript(Build) ->
     Patterns = [{App, "ebin/*"} || App <- option(escript_incl_apps)]
         ++ [{App, filename:join("priv", Pattern)} || {App, Pattern} <- option(escript_incl_priv)],
-    Files = [{filename:join(App, Name), read(filename:join([Build, "lib", App, Name]))}
+    Names = [filename:join(App, Name)
              || {App, Pattern} <- Patterns,
                 Name <- filelib:wildcard(Pattern, filename:join([Build, "lib", App]))],
+    In = fun(Name) -> filename:join([Build, "lib", Name]) end,
     File = filename:join([Build, "bin", "weft"]),
+    Sources = [filename:join(root(), "rebar.config") | [In(Name) || Name <- Names]],
+    case is_later(File, Sources) of
+        true -> File;
+        false -> made(File, [{Name, read(In(Name))} || Name <- Names])
+    end.
+
+%% What was written in the same second may be another one.
+is_later(File, Sources) ->
+    Written = filelib:last_modified(File),
+    Written =/= 0 andalso lists:all(fun(Source) -> filelib:last_modified(Source) < Written end,
+                                    Sources).
+
+made(File, Files) ->
     ok = filelib:ensure_dir(File),
     "%%!" ++ Arguments = string:trim(option(escript_emu_args)),
     New = File ++ "." ++ os:getpid(),

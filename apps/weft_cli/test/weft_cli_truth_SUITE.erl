@@ -412,7 +412,10 @@ begun() ->
      || {Application, Key, Value} <- [{weft_ops, http, #{port => 0}},
                                       {weft_ops, sample_ms, ?SAMPLE_MS},
                                       {weft_dashboard, port, 0},
-                                      {weft_dashboard, period_ms, 200}]],
+                                      {weft_dashboard, period_ms, 200},
+                                      %% It starts quickly so, as the guide says.
+                                      {prometheus, collectors, [default]},
+                                      {prometheus, instrumenters, []}]],
     %% Each is its own agent, and reports to no other node: that would be counted.
     ok = weft_group:configure(maps:from_list([{{own, Node}, [Node]} || Node <- nodes_of()])),
     {ok, _} = application:ensure_all_started(weft_ops),

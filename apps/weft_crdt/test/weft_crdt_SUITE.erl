@@ -8,15 +8,14 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([a_chain_of_three/1, a_gateway_that_knows_nothing_of_it/1, a_killed_store/1,
-         a_store_on_disk/1, a_full_disk_is_an_error_and_no_end/1, former_runs/1,
-         many_keys/1, flows/1, stray_messages/1]).
+         a_store_on_disk/1, former_runs/1, many_keys/1, flows/1, stray_messages/1]).
 -export([add_round/2, add_all/1, all_at_least/2]).
 
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    shared() ++ [a_killed_store, a_chain_of_three, a_gateway_that_knows_nothing_of_it,
-                 a_store_on_disk, a_full_disk_is_an_error_and_no_end, former_runs].
+    shared() ++ [a_killed_store, a_gateway_that_knows_nothing_of_it, a_chain_of_three,
+                 a_store_on_disk, former_runs].
 
 %% These leave their two nodes to the next one, with keys that no other one has.
 shared() -> [flows, stray_messages, many_keys].
@@ -26,16 +25,35 @@ init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 end_per_testcase(Case, Config) ->
-    case {lists:member(Case, shared()), ?config(tc_status, Config)} of
+    Leaves = [a_gateway_that_knows_nothing_of_it | shared()],
+    case {lists:member(Case, Leaves), ?config(tc_status, Config)} of
         {true, ok} -> ok;
         _ ->
             _ = persistent_term:erase(?MODULE),
             weft_test_nodes:stop_all()
     end.
 
+%% It leaves the three nodes to the next case.
+a_gateway_that_knows_nothing_of_it(Config) ->
+    [A, _, C] = chain(Config),
+    [ok = crdt(Ref, declare, [relayed, pncounter]) || Ref <- [A, C]],
+    ok = crdt(A, update, [relayed, decrement]),
+    ?assertEqual({ok, -1}, crdt(C, read, [relayed, {is, -1}, 20000])),
+    ?assertNot(lists:member(weft_test_nodes:name(C),
+                            weft_test_nodes:call(A, weft, neighbours, []))).
+
+%% The one in the middle has no store.
+chain(Config) ->
+    weft_test_nodes:shared([a, g, c], fun() ->
+        Gateway = only_weft(g, Config),
+        [A, C] = started([a, c], Config),
+        [A, Gateway, C]
+    end).
+
 %% Both ends count while the middle is away.
 a_chain_of_three(Config) ->
-    [A, G, C] = started([a, g, c], Config),
+    [A, G, C] = chain(Config),
+    {ok, _} = weft_test_nodes:call(G, application, ensure_all_started, [weft_crdt]),
     [ok = crdt(Ref, declare, [Key, Type])
      || Ref <- [A, G, C], {Key, Type} <- [{count, gcounter}, {set, orset}, {map, ormap}]],
     [ok = crdt(Ref, update, [count, {increment, By}]) || {Ref, By} <- [{A, 1}, {G, 10}, {C, 100}]],
@@ -52,16 +70,6 @@ a_chain_of_three(Config) ->
                  andalso crdt(A, value, [map]) =:= {ok, #{field => 1}}
                  andalso crdt(Again, value, [count]) =:= {ok, 111}
          end).
-
-a_gateway_that_knows_nothing_of_it(Config) ->
-    Gateway = only_weft(g, Config),
-    [A, C] = started([a, c], Config),
-    [ok = crdt(Ref, declare, [count, pncounter]) || Ref <- [A, C]],
-    ok = crdt(A, update, [count, decrement]),
-    ?assertEqual({ok, -1}, crdt(C, read, [count, {is, -1}, 20000])),
-    ?assertNot(lists:member(weft_test_nodes:name(C),
-                            weft_test_nodes:call(A, weft, neighbours, []))),
-    ok = weft_test_nodes:kill(Gateway).
 
 %% A store that ends has its content from others; a node that is killed, too.
 a_killed_store(Config) ->
@@ -82,8 +90,10 @@ a_killed_store(Config) ->
 %% A node that is killed, and is alone afterwards, has all that it has answered, also of others.
 a_store_on_disk(Config) ->
     Dir = filename:join(?config(priv_dir, Config), "kept"),
-    [A0, G] = [started(a, ["-weft_crdt", "dir", "\"" ++ Dir ++ "\""], Config), started(g, Config)],
-    [ok = crdt(Ref, declare, [Key, pncounter]) || Ref <- [A0, G], Key <- [mine, theirs]],
+    [A0, G] = Refs = [started(a, ["-weft_crdt", "dir", "\"" ++ Dir ++ "\""], Config),
+                      started(g, Config)],
+    a_full_disk_is_an_error_and_no_end(A0, G),
+    [ok = crdt(Ref, declare, [Key, pncounter]) || Ref <- Refs, Key <- [mine, theirs]],
     [ok = crdt(A0, update, [mine, increment]) || _ <- lists:seq(1, 100)],
     ok = crdt(G, update, [theirs, {increment, 7}]),
     {ok, 7} = crdt(A0, read, [theirs, {is, 7}, 20000]),
@@ -91,38 +101,34 @@ a_store_on_disk(Config) ->
     true = weft_test_nodes:call(A0, erlang, exit, [Log, kill]),
     wait(fun() -> crdt(A0, update, [mine, decrement]) =:= ok end),
     {ok, Mine} = crdt(A0, value, [mine]),
-    [ok = weft_test_nodes:kill(Ref) || Ref <- [A0, G]],
+    [ok = weft_test_nodes:kill(Ref) || Ref <- Refs],
     A = started(a, ["-weft_crdt", "dir", "\"" ++ Dir ++ "\""], Config),
-    ?assertEqual([{ok, Mine}, {ok, 7}], [crdt(A, value, [Key]) || Key <- [mine, theirs]]),
+    ?assertEqual([{ok, Mine}, {ok, 7}, {ok, 2}, {ok, 2}],
+                 [crdt(A, value, [Key]) || Key <- [mine, theirs, full, full_theirs]]),
     ok = crdt(A, update, [mine, increment]),
     ?assertEqual({ok, Mine + 1}, crdt(A, value, [mine])).
 
 %% What was answered is there, and what others say comes as soon as there is room.
-a_full_disk_is_an_error_and_no_end(Config) ->
-    Dir = filename:join(?config(priv_dir, Config), "full"),
-    [A0, G] = [started(a, ["-weft_crdt", "dir", "\"" ++ Dir ++ "\""], Config), started(g, Config)],
-    [ok = crdt(Ref, declare, [Key, gcounter]) || Ref <- [A0, G], Key <- [mine, theirs]],
-    [ok = crdt(Ref, update, [Key, increment]) || {Ref, Key} <- [{A0, mine}, {G, theirs}]],
-    [{ok, 1} = crdt(A0, read, [Key, {at_least, 1}, 20000]) || Key <- [mine, theirs]],
+a_full_disk_is_an_error_and_no_end(A, G) ->
+    [ok = crdt(Ref, declare, [Key, gcounter]) || Ref <- [A, G], Key <- [full, full_theirs]],
+    [ok = crdt(Ref, update, [Key, increment]) || {Ref, Key} <- [{A, full}, {G, full_theirs}]],
+    [{ok, 1} = crdt(A, read, [Key, {at_least, 1}, 20000]) || Key <- [full, full_theirs]],
     Processes = fun() ->
-                    [weft_test_nodes:call(A0, erlang, whereis, [Name])
+                    [weft_test_nodes:call(A, erlang, whereis, [Name])
                      || Name <- [weft_crdt, weft_crdt_log]]
                 end,
     Before = Processes(),
-    ok = weft_test_nodes:call(A0, weft_crdt_log_tests, full, []),
-    [?assertMatch({error, {not_written, {enospc, _}}}, crdt(A0, update, [mine, increment]))
+    ok = weft_test_nodes:call(A, weft_crdt_log_tests, full, []),
+    [?assertMatch({error, {not_written, {enospc, _}}}, crdt(A, update, [full, increment]))
      || _ <- [1, 2]],
-    ?assertEqual({ok, 1}, crdt(A0, value, [mine])),
-    ok = crdt(G, update, [theirs, increment]),
-    ?assertEqual({error, timeout}, crdt(A0, read, [theirs, {at_least, 2}, 500])),
-    ok = weft_test_nodes:call(A0, weft_crdt_log_tests, room, []),
-    ?assertEqual({ok, 2}, crdt(A0, read, [theirs, {at_least, 2}, 20000])),
-    ok = crdt(A0, update, [mine, increment]),
-    ?assertEqual({ok, 2}, crdt(G, read, [mine, {at_least, 2}, 20000])),
-    ?assertEqual(Before, Processes()),
-    [ok = weft_test_nodes:kill(Ref) || Ref <- [A0, G]],
-    A = started(a, ["-weft_crdt", "dir", "\"" ++ Dir ++ "\""], Config),
-    ?assertEqual([{ok, 2}, {ok, 2}], [crdt(A, value, [Key]) || Key <- [mine, theirs]]).
+    ?assertEqual({ok, 1}, crdt(A, value, [full])),
+    ok = crdt(G, update, [full_theirs, increment]),
+    ?assertEqual({error, timeout}, crdt(A, read, [full_theirs, {at_least, 2}, 500])),
+    ok = weft_test_nodes:call(A, weft_crdt_log_tests, room, []),
+    ?assertEqual({ok, 2}, crdt(A, read, [full_theirs, {at_least, 2}, 20000])),
+    ok = crdt(A, update, [full, increment]),
+    ?assertEqual({ok, 2}, crdt(G, read, [full, {at_least, 2}, 20000])),
+    ?assertEqual(Before, Processes()).
 
 %% Two runs of a node that was killed, one with a file, are retired, and a node that is gone.
 former_runs(Config) ->

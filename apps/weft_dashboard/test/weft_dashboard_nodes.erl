@@ -9,7 +9,6 @@
 
 -export([start/3, start/4, dashboard/3, with_store/3, recording/1, token/0, text/1]).
 
--define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(OPS, [{sample_ms, 300}, {clear_ms, 600},
               {grace_ms, #{default => 300, unreachable => 300}}]).
 
@@ -20,12 +19,11 @@ start(Name, Settings, Config) ->
 %% @doc The same with more arguments of the emulator, other settings of weft_ops, another node for
 %% the dashboard; and `around', if something runs the emulator.
 start(Name, Settings, #{args := Args, ops := Ops, dashboard := IsDashboard} = Options, Config) ->
-    Modules = [weft_ops_app, weft_http_host, weft_json, weft_chaos]
-        ++ [weft_dashboard || IsDashboard],
+    Modules = [weft_chaos | [weft_dashboard || IsDashboard]],
     How = (maps:with([around], Options))#{config => Settings,
                                           args => ["-connect_all", "false", "-kernel",
                                                    "prevent_overlapping_partitions", "false"
-                                                   | paths(Modules) ++ Args]},
+                                                   | weft_ops_test_args:args(Modules) ++ Args]},
     Node = weft_test_nodes:start(Name, How, ?config(place, Config)),
     Records = [{recording, #{dir => recording(Config)}} || IsDashboard],
     [ok = call(Node, application, set_env, [weft_ops, Key, Value])
@@ -33,12 +31,6 @@ start(Name, Settings, #{args := Args, ops := Ops, dashboard := IsDashboard} = Op
     ok = call(Node, application, set_env, [weft_chaos, enabled, true]),
     {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
     Node.
-
-paths(Modules) ->
-    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M) || M <- Modules]
-                                             ++ [filename:join(Dir, "ebin")
-                                                 || App <- ?APPS, Dir <- [code:lib_dir(App)],
-                                                    is_list(Dir)]]).
 
 %% @doc Starts the dashboard on a node, which may act and knows the recording.
 dashboard(Node, Env, Config) ->

@@ -27,7 +27,10 @@ init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
-end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
+%% Both cases leave their nodes as they were.
+end_per_testcase(_Case, Config) ->
+    ?config(tc_status, Config) =:= ok orelse weft_test_nodes:stop_all(),
+    ok.
 
 sessions_read_their_own_writes(Config) ->
     Faults = [{kill, Name} || Name <- case is_long() of false -> [a, c]; true -> [a, b, c, d] end],
@@ -51,17 +54,13 @@ where_the_last_write_wins_the_check_fails(Config) ->
 %% What became of what all sessions did while these faults happened, one after the other.
 during(Bucket, Faults, Config) ->
     Names = [a, b, c, d],
-    Nodes = maps:from_list([{Name, started(Bucket, Name, Config)} || Name <- Names]),
-    Refs = [A | Others] = [map_get(Name, Nodes) || Name <- Names],
-    ok = call(A, weft_ring, create, []),
-    ok = joined(A, Others, Refs),
-    Args = weft_kv_test_args:args(?MODULE, []),
-    Outside = weft_kv_test_outside:start(?CLIENT, #{args => Args, config => link()}, Refs, Config),
+    [Outside | Refs] = weft_test_nodes:shared([outside | Names],
+                                              fun() -> store(Names, Config) end),
+    Nodes = maps:from_list(lists:zip(Names, Refs)),
     Sessions = [{Outside, call(Outside, ?MODULE, session, [Bucket, Number])}
                 || Number <- lists:seq(1, ?SESSIONS)],
     ok = more(Sessions),
-    Last = lists:foldl(fun(Fault, Now) -> fault(Fault, Now, Bucket, Sessions, Config) end, Nodes,
-                       Faults),
+    Last = lists:foldl(fun(Fault, Now) -> fault(Fault, Now, Sessions, Config) end, Nodes, Faults),
     Said = [call(Outside, ?MODULE, stop, [Pid]) || {_, Pid} <- Sessions],
     Found = maps:from_list([{Key, found(map_get(a, Last), Bucket, Key)}
                             || Key <- lists:usort([Key || #{added := Added} <- Said,
@@ -73,14 +72,15 @@ during(Bucket, Faults, Config) ->
       missed => lists:append([Missed || #{missed := Missed} <- Said])}.
 
 %% With what was acknowledged on its disk it comes back. No other node is like that by then.
-fault({kill, Name}, Nodes, Bucket, Sessions, Config) ->
+fault({kill, Name}, Nodes, Sessions, Config) ->
     ok = complete(maps:values(Nodes)),
+    Dir = dir(map_get(Name, Nodes)),
     ok = weft_test_nodes:kill(map_get(Name, Nodes)),
     ok = more(Sessions),
-    Again = started(Bucket, Name, Config),
+    Again = started(Name, Dir, Config),
     ok = more(Sessions),
     Nodes#{Name := Again};
-fault({pause, Name}, Nodes, _Bucket, Sessions, _Config) ->
+fault({pause, Name}, Nodes, Sessions, _Config) ->
     ok = weft_test_nodes:pause(map_get(Name, Nodes)),
     ok = more(Sessions),
     ok = weft_test_nodes:continue(map_get(Name, Nodes)),
@@ -173,8 +173,22 @@ looked(Key, #{bucket := Bucket, added := Added, reads := Reads, missed := Missed
 
 %% --- nodes ------------------------------------------------------------------------------------
 
-started(Bucket, Name, Config) ->
-    Dir = filename:join([?config(priv_dir, Config), Bucket, Name]),
+%% A node outside, and those of the store.
+store(Names, Config) ->
+    Dir = filename:join(?config(priv_dir, Config),
+                        integer_to_list(erlang:unique_integer([positive]))),
+    Refs = [A | Others] = [started(Name, filename:join(Dir, Name), Config) || Name <- Names],
+    ok = call(A, weft_ring, create, []),
+    ok = joined(A, Others, Refs),
+    Args = weft_kv_test_args:args(?MODULE, []),
+    [weft_kv_test_outside:start(?CLIENT, #{args => Args, config => link()}, Refs, Config) | Refs].
+
+%% Where a node has its files.
+dir(Ref) ->
+    {ok, Ring} = call(Ref, application, get_env, [weft_ring, dir]),
+    filename:dirname(Ring).
+
+started(Name, Dir, Config) ->
     Options = #{n => 3, nodes => 2, pr => 2, pw => 2, timeout_ms => 2000, retries => 10},
     Keys = [{weft_ring, dir, filename:join(Dir, "ring")}, {weft_ring, partitions, 16},
             {weft_ring, sync_ms, 300},

@@ -23,7 +23,6 @@
 %% On the nodes.
 -export([flood/1, trickle/1, flap/1, pile/2, is_choked/1, crowd/1, spin/0, listed/2]).
 
--define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(SAMPLE_MS, 300).
 -define(QUICK, [{sample_ms, ?SAMPLE_MS}, {clear_ms, 2 * ?SAMPLE_MS},
                 {grace_ms, #{default => ?SAMPLE_MS, unreachable => ?SAMPLE_MS}}]).
@@ -491,18 +490,11 @@ start(Name, Config) ->
     start(Name, [{topology, {groups, Groups}}], ?PARTIAL, Config).
 
 start(Name, Weft, Args, Config) ->
-    Node = weft_test_nodes:start(Name, #{config => Weft, args => Args ++ paths()},
-                                 ?config(place, Config)),
+    Options = #{config => Weft, args => Args ++ weft_ops_test_args:args([?MODULE])},
+    Node = weft_test_nodes:start(Name, Options, ?config(place, Config)),
     [ok = call(Node, application, set_env, [weft_ops, Key, Value]) || {Key, Value} <- ?QUICK],
     {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
     Node.
-
-paths() ->
-    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M)
-                                        || M <- [weft_ops_app, weft_http_host, weft_json, ?MODULE]]
-                                             ++ [filename:join(Dir, "ebin")
-                                                 || App <- ?APPS, Dir <- [code:lib_dir(App)],
-                                                    is_list(Dir)]]).
 
 %% Samples are taken less often.
 until(Condition) ->

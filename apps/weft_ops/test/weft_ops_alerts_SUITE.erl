@@ -21,7 +21,6 @@
 -export([work/1, echo/0, load/2, answers/0, flood/2, flap/1]).
 -export([init/2]).
 
--define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(NAMES, [a, g1, g2, b]).
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
 -define(FIRES_MS, 60000).
@@ -291,8 +290,8 @@ start(Name, Options, Config) ->
             {faults, true}, {channels, #{default => #{}}},
             {broadcast, #{keep_ms => 1000, keep_messages => 1}},
             {tuning, #{keepalive_ms => 500, idle_keepalive_ms => 500}}],
-    Node = weft_test_nodes:start(Name, #{config => Weft, args => ?PARTIAL ++ paths()},
-                                 ?config(place, Config)),
+    How = #{config => Weft, args => ?PARTIAL ++ weft_ops_test_args:args([?MODULE])},
+    Node = weft_test_nodes:start(Name, How, ?config(place, Config)),
     _ = [ok = another_version(Node) || lists:member(another_version, Options)],
     Ops = [{http, #{port => maps:get(Name, ?config(ports, Config))}}, {timeout_ms, 800},
            {sample_ms, 500}, {grace_ms, #{default => 500, unreachable => 500}},
@@ -314,11 +313,3 @@ unreachable(Node) ->
     length(lists:usort(Members) -- [name(Node) | maps:keys(Routes)
                                     ++ [N || #{node := N, state := up} <- Links]])
         + case Members of [_, _, _, _] -> 0; _NotYet -> 1 end.
-
-paths() ->
-    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M)
-                                          || M <- [weft_ops_app, weft_http_host, weft_json,
-                                                   ?MODULE]]
-                                             ++ [filename:join(Dir, "ebin")
-                                                 || App <- ?APPS, Dir <- [code:lib_dir(App)],
-                                                    is_list(Dir)]]).

@@ -24,7 +24,6 @@
 %% On the nodes.
 -export([keep/0, own_sockets/1, tls_sockets/0, former/0]).
 
--define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(MESSAGES, 2000).
 -define(TICK_BYTES, 5).
 -define(OF_CIRCUITS, ["recv_bytes", "recv_cnt", "send_bytes", "send_cnt"]).
@@ -144,7 +143,7 @@ of_session(A, B) ->
 %% moves.
 a_stock_node(Config) ->
     A = node(a, #{}, Config),
-    Args = ["-pa", weft_test_nodes:ebin(weft) | paths()],
+    Args = ["-pa", weft_test_nodes:ebin(weft) | weft_ops_test_args:args([?MODULE])],
     B = weft_test_nodes:start(b, #{carrier => stock, args => Args}, ?config(place, Config)),
     connect(A, B),
     ok = call(A, ?MODULE, former, []),
@@ -461,22 +460,19 @@ chain(Config) ->
     Nodes.
 
 node(Name, Options, Config) ->
-    Args = maps:get(args, Options, []) ++ paths(),
+    Args = maps:get(args, Options, []) ++ ops_args(Name),
     Node = weft_test_nodes:start(Name, Options#{args => Args}, ?config(place, Config)),
     begin_metrics([], Node),
     Node.
+
+%% One finds its collectors as it does unless it is told.
+ops_args(g) -> weft_ops_test_args:paths([?MODULE]);
+ops_args(_) -> weft_ops_test_args:args([?MODULE]).
 
 begin_metrics(Env, Node) ->
     [ok = call(Node, application, set_env, [weft_ops, Key, Value])
      || {Key, Value} <- [{http, #{port => 0}} | Env]],
     {ok, _} = call(Node, application, ensure_all_started, [weft_ops]).
-
-paths() ->
-    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M)
-                                        || M <- [weft_ops_app, weft_http_host, weft_json, ?MODULE]]
-                                             ++ [filename:join(Dir, "ebin")
-                                                 || App <- ?APPS, Dir <- [code:lib_dir(App)],
-                                                    is_list(Dir)]]).
 
 %% What was gathered is given for a second, so to look more often is in vain.
 until(Condition) ->

@@ -15,7 +15,6 @@
 %% On a node.
 -export([work/1]).
 
--define(LIBRARIES, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(NAMES, [a, b, c]).
 -define(SILENT_S, 60).
 -define(SETTLED_MS, 90000).
@@ -132,7 +131,7 @@ start(Name, Ports, Config) ->
     Buckets = #{carts => #{n => 3, nodes => 2, r => 2, w => 2, siblings => false},
                 everywhere => #{n => 2, w => 2, pw => 2, siblings => false, timeout_ms => 1000},
                 box => case Was of true -> Box#{existing => true}; false -> Box end},
-    Options = #{config => [{topology, topology()}, {faults, true}], args => paths()},
+    Options = #{config => [{topology, topology()}, {faults, true}], args => args()},
     Node = weft_test_nodes:start(Name, maps:merge(Options, around(Name, Dir)),
                                  ?config(place, Config)),
     [ok = call(Node, application, set_env, [Application, Key, Value])
@@ -173,11 +172,6 @@ joined([First | Others]) ->
                         end, [First | Others])
           end, ?SETTLED_MS).
 
-paths() ->
-    Own = [weft_test_nodes:ebin(Module)
-           || Module <- [weft_ops_app, weft_http_host, weft_json, weft_ring, weft_kv, weft_crdt,
-                         ?MODULE]],
-    Libraries = [filename:join(Dir, "ebin") || App <- ?LIBRARIES, Dir <- [code:lib_dir(App)],
-                                               is_list(Dir)],
+args() ->
     ["-connect_all", "false", "-kernel", "prevent_overlapping_partitions", "false"]
-        ++ lists:append([["-pa", Dir] || Dir <- Own ++ Libraries]).
+        ++ weft_ops_test_args:args([weft_ring, weft_kv, weft_crdt, ?MODULE]).

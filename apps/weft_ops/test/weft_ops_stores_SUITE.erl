@@ -9,8 +9,6 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([stores_are_reported_where_they_run/1]).
 
--define(LIBRARIES, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
-
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() -> [stores_are_reported_where_they_run].
@@ -73,11 +71,7 @@ lost(Ref, Config) ->
 %% --- the node ---------------------------------------------------------------------------------
 
 node_with_all(Config) ->
-    Paths = [weft_test_nodes:ebin(M) || M <- [weft_ops_app, weft_http_host, weft_json,
-                                              weft_ring, weft_kv, weft_crdt]]
-        ++ [filename:join(Dir, "ebin") || App <- ?LIBRARIES, Dir <- [code:lib_dir(App)],
-                                          is_list(Dir)],
-    Args = lists:append([["-pa", Dir] || Dir <- Paths]),
+    Args = weft_ops_test_args:args([weft_ring, weft_kv, weft_crdt]),
     Ref = weft_test_nodes:start(ops_stores, #{args => Args}, ?config(place, Config)),
     Dir = ?config(priv_dir, Config),
     Box = #{consistency => strong, n => 1, partitions => 2, dir => Dir,

@@ -18,7 +18,6 @@
          no_secret_is_in_the_log/1]).
 -export([init/2, log/2]).
 
--define(APPS, [prometheus, quantile_estimator, ddskerl, cowboy, cowlib, ranch]).
 -define(SECRET, <<"kept to ourselves">>).
 -define(PATH, "/unsaid").
 -define(QUICK, #{timeout_ms => 10000, retry_ms => 20, retry_max_ms => 80, tries_max => 3}).
@@ -337,17 +336,11 @@ url(Scheme, Port) -> lists:concat([Scheme, "://127.0.0.1:", Port, ?PATH]).
 
 node(Name, Url, Config) ->
     Nodes = [node_name(N) || N <- [a, b]],
-    Node = weft_test_nodes:start(Name, #{config => [{topology, {groups, #{g => Nodes}}}],
-                                         args => ?PARTIAL ++ paths()}, ?config(place, Config)),
+    Options = #{config => [{topology, {groups, #{g => Nodes}}}],
+                args => ?PARTIAL ++ weft_ops_test_args:args([])},
+    Node = weft_test_nodes:start(Name, Options, ?config(place, Config)),
     Env = [{sample_ms, 200}, {clear_ms, 400}, {grace_ms, #{default => 200, unreachable => 200}},
            {webhook, (?QUICK)#{url => Url, secret_file => ?config(secret_file, Config)}}],
     [ok = call(Node, application, set_env, [weft_ops, Key, Value]) || {Key, Value} <- Env],
     {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
     Node.
-
-paths() ->
-    lists:append([["-pa", Dir] || Dir <- [weft_test_nodes:ebin(M)
-                                          || M <- [weft_ops_app, weft_http_host, weft_json]]
-                                             ++ [filename:join(Dir, "ebin")
-                                                 || App <- ?APPS, Dir <- [code:lib_dir(App)],
-                                                    is_list(Dir)]]).
