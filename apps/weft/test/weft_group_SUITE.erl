@@ -142,8 +142,12 @@ links_wait_for_another_change(N1, N2) ->
                                   =:= {current_function, {weft_one_change, run, 1}}
                           end, 30000),
     ?assertEqual(Before, call(N1, weft, topology, [])),
-    go_on = erlang:send({weft_one_change, weft_test_nodes:name(N1)}, go_on),
-    weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3] end, 30000).
+    go_on = call(N1, erlang, send, [weft_one_change, go_on]),
+    weft_test_nodes:until(fun() -> linked(N1) =:= [n2, n3] end, 30000),
+    weft_test_nodes:until(fun() ->
+                              {groups, Groups} = call(N1, weft, topology, []),
+                              is_map_key(top, Groups)
+                          end, 30000).
 
 %% @doc A change of what the node is a member of that goes on until it is told to end.
 hold() -> weft_one_change:run(fun() -> receive go_on -> ok end end).
