@@ -121,13 +121,14 @@ kill_partitions(Counters, OneIn) ->
                  rand:uniform(OneIn) =:= 1],
     length(Killed).
 
+%% A handoff gives way to what else there is to do, and takes up to eight times as long for it.
 settled(Refs, Owner) ->
     weft_test_nodes:until(fun() ->
                               Mine = call(Owner, weft_ring, mine, []),
                               length(Mine) =:= ?PARTITIONS
                                   andalso length(lists:usort([call(Ref, weft_ring, status, [])
                                                               || Ref <- Refs])) =:= 1
-                          end).
+                          end, 90000).
 
 %% Adds until it is told to stop.
 count(Counters, Name, Seed) ->
