@@ -323,11 +323,13 @@ release(NowMs, #link{peer = Peer, demand = Demand} = Link0) ->
         false -> Link0
     end.
 
-%% A link that nothing needs is closed after a while.
+%% A link that nothing needs is closed after a while. One at rest is looked at rarely: the time
+%% begins when it is first seen that nothing needs it, and not with the look before.
 idle(NowMs, #link{idle_since_ms = SinceMs, demand = Demand, dial = Dial} = Link) ->
     IdleMs = weft_config:get(link_idle_ms),
     case weft_link_demand:is_kept(Demand, above(Link)) orelse weft_link_dial:is_under_way(Dial) of
-        true -> {noreply, Link#link{idle_since_ms = NowMs}};
+        true -> {noreply, Link#link{idle_since_ms = never}};
+        false when SinceMs =:= never -> {noreply, Link#link{idle_since_ms = NowMs}};
         false when NowMs - SinceMs > IdleMs -> {stop, normal, drop_all(broken, Link)};
         false -> {noreply, Link}
     end.

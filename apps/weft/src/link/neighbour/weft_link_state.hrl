@@ -18,6 +18,6 @@
                %% How often it came up, and when it did so last.
                ups = 0 :: non_neg_integer(),
                up_us = 0 :: integer(),
-               %% Since when nothing needs it.
-               idle_since_ms :: integer(),
+               %% Since when nothing needs it; `never' while something does.
+               idle_since_ms :: integer() | never,
                check :: weft_link_check:check()}).
