@@ -267,11 +267,14 @@ a_handoff_goes_over_its_own_channel_test() ->
         gen_server:stop(Pid)
     end.
 
-%% What it had to send is sent again, by another one.
+%% What it had to send is sent again, by another one. The next owner is a process that says nothing,
+%% so the handoff does not end meanwhile.
 a_handoff_goes_on_without_its_courier_test_() ->
     {timeout, 30, fun() ->
         Config = #{queue_max => 100, handoff_pace_ms => 0, handoff_items => 10, channel => moves},
         Pid = opened([], Config),
+        true = unregister(?NAME),
+        true = register(?NAME, self()),
         Caller = spawn(fun() -> handed_over(Pid) end),
         Carrying = fun(Before) ->
                        receive
@@ -288,6 +291,7 @@ a_handoff_goes_on_without_its_courier_test_() ->
             ?assert(is_pid(Carrying(First)))
         after
             _ = erlang:trace_pattern({weft, send, 3}, false, []),
+            true = unregister(?NAME),
             exit(Caller, kill),
             true = unlink(Pid),
             gen_server:stop(Pid)
