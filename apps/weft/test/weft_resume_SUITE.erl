@@ -355,8 +355,8 @@ is_dialling(Node, #{node := To}) ->
     [dialling] =:= [State || #{node := N, state := State} <- call(Node, weft_links, info, []),
                              N =:= To].
 
-%% A link stays while a connection needs it, and goes link_idle_ms after the last one or a bit later,
-%% though it looks at that rarely while it is at rest.
+%% A link stays while a connection needs it, and goes link_idle_ms after the last one, or a bit
+%% later, though it looks at that rarely while it is at rest.
 idle_link_is_closed(Config) ->
     IdleMs = 1000,
     [A, B] = Nodes = pair(Config, [{link_idle_ms, IdleMs}, {keepalive_ms, 50}]),

@@ -17,7 +17,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([a_program_is_counted_to_the_byte/1, all_tell_the_same/1,
-         the_dashboard_leaves_nothing_out/1, commands_ask_the_agents/1]).
+         the_dashboard_leaves_nothing_out/1, commands_ask_the_agents/1, a_log_has_a_bound/1]).
 %% On the nodes.
 -export([begun/0, counted/1, totals/0, hear/0, ask/3, flood/3]).
 
@@ -38,6 +38,7 @@
 %% said for one may be as old as the model before.
 -define(APART_MS, 400).
 -define(WAIT_MS, 60000).
+-define(LOG_BYTES_MAX, 10000000).
 %% No tick of the kernel while something is counted.
 -define(TICKTIME_S, 3600).
 
@@ -45,7 +46,7 @@ suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
     [a_program_is_counted_to_the_byte, all_tell_the_same, the_dashboard_leaves_nothing_out,
-     commands_ask_the_agents].
+     commands_ask_the_agents, a_log_has_a_bound].
 
 init_per_suite(Config0) ->
     {ok, _} = application:ensure_all_started(inets),
@@ -87,6 +88,25 @@ paths() ->
         ++ [filename:join(Dir, "ebin") || App <- ?LIBRARIES, Dir <- [code:lib_dir(App)],
                                           is_list(Dir)],
     lists:append([["--path", Dir] || Dir <- Dirs]).
+
+%% --- logs ---------------------------------------------------------------------------------------
+
+%% A node goes on in an empty file, and what was in it is beside it.
+a_log_has_a_bound(Config) ->
+    Node = ?DASHBOARD,
+    Log = filename:join([?config(root, Config), "local", short(Node), "log"]),
+    ok = lengthen(Log, ?LOG_BYTES_MAX + 1),
+    until(fun() -> filelib:file_size(Log) < ?LOG_BYTES_MAX end, ?WAIT_MS),
+    ?assertEqual(?LOG_BYTES_MAX, filelib:file_size(Log ++ ".1")),
+    ok = evaluated(Node, "io", "put_chars(user, \"still printed\")", Config),
+    until(fun() -> {ok, Text} = file:read_file(Log), Text =:= <<"still printed">> end, ?WAIT_MS).
+
+%% What it has not is read as zeros.
+lengthen(File, Bytes) ->
+    {ok, Opened} = file:open(File, [read, write, raw]),
+    {ok, Bytes} = file:position(Opened, Bytes),
+    ok = file:truncate(Opened),
+    file:close(Opened).
 
 %% --- what a program has sent --------------------------------------------------------------------
 

@@ -25,6 +25,9 @@
 -define(STOP_GRACE_MS, 5000).
 %% How long a node that did not run may take to find a way.
 -define(WAY_MS, 10000).
+%% A node looks that seldom whether its log is longer than that.
+-define(LOG_LOOK_MS, 5000).
+-define(LOG_BYTES_MAX, 10000000).
 %% Flags that let dozens of nodes share a few processors.
 -define(SMALL, ["+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1", "+sbwt", "none",
                 "+sbwtdcpu", "none", "+sbwtdio", "none"]).
@@ -151,9 +154,11 @@ start_member(#{epmd_port := EpmdPort, dir := Dir} = Cluster, Member, Command) ->
 
 %% The mark -weft_cluster tells later whether a process is this node.
 command(#{id := Id, cookie := Cookie, dir := Dir} = Cluster, Node) ->
+    Log = weft_local_files:log(Cluster, weft_local_spec:short(Node)),
     [filename:join([code:root_dir(), "bin", "erl"]), "-noinput", "-weft_cluster", Id,
      "-name", atom_to_list(Node), "-setcookie", atom_to_list(Cookie), "-start_epmd", "false",
-     "-config", filename:join(Dir, "sys.config")]
+     "-config", filename:join(Dir, "sys.config"),
+     "-eval", weft_deploy_output:bounded(Log, ?LOG_BYTES_MAX, ?LOG_LOOK_MS)]
         ++ ?SMALL
         ++ lists:append([["-pa", Path] || Path <- weft_local_files:code_paths(Cluster)])
         ++ carrier(Cluster, Node).

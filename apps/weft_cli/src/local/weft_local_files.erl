@@ -5,7 +5,7 @@
 %%              sys.config       configuration of every node
 %%              lib/weft/ebin    the code of weft as it was when the cluster started
 %%              tls/             certificates, if the transport is tls
-%%              n01/log          what the node printed
+%%              n01/log          what the node printed, and log.1 what before
 %%              n01/pid          its process id, while it should run
 %%              n01/command      the command line that started it
 %%              epmd/...         the same for the cluster's own epmd

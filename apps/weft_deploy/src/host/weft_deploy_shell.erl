@@ -168,21 +168,8 @@ logger_config() ->
     io_lib:format("~tp.~n", [[{kernel, [{logger, [{handler, default, logger_std_h,
                                                    #{config => Config}}]}]}]]).
 
-%% What a node prints besides is appended by the emulator to a file that it has open. So the node
-%% itself looks now and then, copies the file away and empties it. What comes between these two is
-%% lost, and so is what is beyond the size. (A `receive' with a timeout in text that is evaluated
-%% can make the emulator of OTP 25.2 fail; timer:sleep/1 is compiled.)
-bound_output() ->
-    lists:flatten(
-      io_lib:format(
-        "Output = filename:absname(\"output\"), spawn(fun Look() -> "
-        "catch case filelib:file_size(Output) > ~b of "
-        "true -> {ok, _} = file:copy(Output, Output ++ \".1\", ~b), "
-        "{ok, File} = file:open(Output, [read, write, raw]), "
-        "ok = file:truncate(File), ok = file:close(File); "
-        "false -> ok end, "
-        "timer:sleep(~b), Look() end).",
-        [?LOG_BYTES_MAX, ?LOG_BYTES_MAX, ?OUTPUT_LOOK_MS])).
+%% What a node prints besides.
+bound_output() -> weft_deploy_output:bounded("output", ?LOG_BYTES_MAX, ?OUTPUT_LOOK_MS).
 
 %% @doc Writes how a node is asked whether it is healthy, and nothing else.
 -spec recheck(Dir :: string(), definition()) -> iodata().
