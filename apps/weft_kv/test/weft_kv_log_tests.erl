@@ -210,14 +210,79 @@ a_file_that_can_not_be_made_is_named_test() ->
 %% Its data may be good.
 a_file_of_another_version_is_refused_and_left_test() ->
     in_directory(fun(Dir) ->
-                     {File, <<"weft_kv 1\n", Records/binary>>, _} = written(Dir, 2),
-                     Later = <<"weft_kv 2\n", Records/binary>>,
+                     {File, <<"weft_kv 2\n", Records/binary>>, _} = written(Dir, 2),
+                     Later = <<"weft_kv 3\n", Records/binary>>,
                      ok = file:write_file(File, Later),
                      ?assertEqual({error, {written_by_another_version, File}},
                                   weft_kv_log:open(Dir, 7, tests)),
                      ?assertEqual({ok, Later}, file:read_file(File)),
                      ?assertEqual([], filelib:wildcard(File ++ ".damaged.*"))
                  end).
+
+%% So that the version before refuses it from then on: it does not know what is written behind.
+a_file_of_the_version_before_is_gone_on_with_test() ->
+    in_directory(fun(Dir) ->
+                     {File, <<"weft_kv 2\n", Records/binary>>, _} = written(Dir, 2),
+                     ok = file:write_file(File, ["weft_kv 1\n", Records]),
+                     ?assertEqual(entries(2), found(Dir)),
+                     ?assertEqual({ok, <<"weft_kv 2\n", Records/binary>>}, file:read_file(File)),
+                     ok = committed([3, 4], Dir),
+                     ?assertEqual(entries(4), found(Dir))
+                 end).
+
+%% --- commits of several -----------------------------------------------------------------------
+
+%% Nothing of it was told to anybody, whichever sector is missing.
+a_torn_commit_of_several_is_no_damage_test() ->
+    in_directory(fun(Dir) ->
+                     {File, Bytes, _} = written(Dir, 1),
+                     ok = committed([binary:copy(<<N>>, 2000) || N <- [2, 3, 4]], Dir),
+                     {ok, Whole} = file:read_file(File),
+                     ?assert(byte_size(Bytes) < 512),
+                     [begin
+                          <<Before:At/binary, Gone:512/binary, After/binary>> = Whole,
+                          ?assertNotEqual(<<0:4096>>, Gone),
+                          ok = file:write_file(File, [Before, <<0:4096>>, After]),
+                          ?assertEqual({At, entries(1)}, {At, found(Dir)}),
+                          ?assertEqual({At, []}, {At, filelib:wildcard(File ++ ".damaged.*")})
+                      end || At <- lists:seq(512, byte_size(Whole) - 512, 512)]
+                 end).
+
+%% What is before it in the same commit is kept.
+a_commit_of_several_may_be_damaged_test() ->
+    in_directory(fun(Dir) ->
+                     {File, _, _} = written(Dir, 1),
+                     ok = committed([2, 3, 4], Dir),
+                     ok = committed([5], Dir),
+                     {ok, Whole} = file:read_file(File),
+                     {At, _} = binary:match(Whole, term_to_binary(entry(4), [{minor_version, 2}])),
+                     <<Before:At/binary, Byte, After/binary>> = Whole,
+                     ok = file:write_file(File, [Before, Byte bxor 16, After]),
+                     ?assertEqual(entries(3), found(Dir)),
+                     ?assertMatch([_], filelib:wildcard(File ++ ".damaged.*"))
+                 end).
+
+%% What could not be synced is written once more, with what came meanwhile.
+commits_of_several_in_one_are_found_test() ->
+    in_directory(fun(Dir) ->
+                     {ok, Log0, []} = weft_kv_log:open(Dir, 7, tests),
+                     {ok, Log1} = weft_kv_log:commit(0, appended([1, 2], written, Log0)),
+                     {ok, Log2} = weft_kv_log:commit(1, appended([3, 4], written, Log1)),
+                     Size = weft_kv_log:bytes(Log2),
+                     ?assertEqual(Size, filelib:file_size(weft_kv_log:file(Log2))),
+                     {ok, Log3} = weft_kv_log:commit(2, appended([5, 6], synced, Log2)),
+                     ?assert(is_synced(Log3)),
+                     ok = weft_kv_log:close(Log3),
+                     ?assertEqual(entries(6), found(Dir))
+                 end).
+
+committed(Which, Dir) ->
+    {ok, Log, _} = weft_kv_log:open(Dir, 7, tests),
+    {ok, More} = weft_kv_log:commit(appended(Which, synced, Log)),
+    weft_kv_log:close(More).
+
+appended(Which, How, Log) ->
+    lists:foldl(fun(One, Acc) -> weft_kv_log:append(entry(One), How, Acc) end, Log, Which).
 
 %% --- written anew, and its name is not on disk ------------------------------------------------
 
@@ -409,6 +474,7 @@ half_synced(Dir, Synced, Written) ->
 
 %% --- files ------------------------------------------------------------------------------------
 
+entry(Key) when is_binary(Key) -> {stored, {0, bucket, Key}, weft_kv_object:new(), #{n => 1}};
 entry(N) -> {stored, {0, bucket, <<N>>}, weft_kv_object:new(), #{n => N}}.
 
 entries(Count) -> [entry(N) || N <- lists:seq(1, Count)].

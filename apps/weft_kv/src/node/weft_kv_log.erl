@@ -3,13 +3,15 @@
 %% written anew when most of it is outdated. All objects are in memory, too, so it is read only when
 %% the partition starts.
 %%
-%% A record is its size, a checksum of the size, a checksum of the bytes, and the bytes. What is at
-%% the end and not whole was being written when the host or the node ended; nobody was told that it
-%% was there, and it is cut off. Not whole is what the file ends in the midst of, and a last record
-%% of which a sector of the disk was not written and reads as zeros. A last record that is all there
-%% and has another checksum was damaged later. That and anything else that is wrong is damage: the
-%% file is put aside by another name, what is before the damage is kept, and the rest has to come
-%% from other replicas. A file whose first line names another form of records is left as it is.
+%% A record is its size, a checksum of the size, a checksum of the bytes, and the bytes. The records
+%% of one commit are one together, with another checksum of its size. What is at the end and not
+%% whole was being written when the host or the node ended; nobody was told that it was there, and
+%% it is cut off. Not whole is what the file ends in the midst of, and a last record of which a
+%% sector of the disk was not written and reads as zeros. A last record that is all there and has
+%% another checksum was damaged later. That and anything else that is wrong is damage: the file is
+%% put aside by another name, what is before the damage is kept, and the rest has to come from
+%% other replicas. A file whose first line names another form of records is left as it is. One of
+%% the form before, which has only single records, gets the present line when it is opened.
 %%
 %% Changes wait in memory until `commit/1' writes and syncs them together. If that fails (a full
 %% disk), they wait for the next try, and whoever calls has to tell nobody that they are there. So
@@ -60,8 +62,10 @@
                | weft_kv_strong_acceptor_core:entry().
 
 -define(FORMAT, "weft_kv ").
--define(MAGIC, ?FORMAT "1\n").
+-define(MAGIC, ?FORMAT "2\n").
+-define(MAGIC_BEFORE, ?FORMAT "1\n").
 -define(MAGIC_BYTES, 10).
+-define(TOGETHER, "together"). % in the checksum of a size: the record is several ones
 -define(SECTOR, 512).
 -define(UNSYNCED_MS, 500).
 -define(UNSYNCED_BYTES, 1000000).
@@ -94,7 +98,8 @@ found(File, IfDamaged) ->
         {ok, {ok, Bytes}} -> recovered(File, Bytes, IfDamaged)
     end.
 
-recovered(File, <<?MAGIC, Records/binary>> = Bytes, IfDamaged) ->
+recovered(File, <<Magic:?MAGIC_BYTES/binary, Records/binary>> = Bytes, IfDamaged)
+  when Magic =:= <<?MAGIC>>; Magic =:= <<?MAGIC_BEFORE>> ->
     case scan(Records, ?MAGIC_BYTES, []) of
         {whole, _, Entries} -> opened(File, byte_size(Bytes), Entries);
         {torn, At, Entries} ->
@@ -106,7 +111,8 @@ recovered(File, <<?MAGIC, Records/binary>> = Bytes, IfDamaged) ->
 recovered(File, <<?FORMAT, Version, "\n", _/binary>>, _) when Version >= $0, Version =< $9 ->
     {error, {written_by_another_version, File}};
 recovered(File, Bytes, IfDamaged) ->
-    case lists:prefix(binary_to_list(Bytes), ?MAGIC) of
+    case lists:any(fun(Magic) -> lists:prefix(binary_to_list(Bytes), Magic) end,
+                   [?MAGIC, ?MAGIC_BEFORE]) of
         true -> created(File, []);
         false -> quarantined(File, 0, IfDamaged)
     end.
@@ -147,18 +153,38 @@ without_damage(File, Entries, Aside) ->
 scan(<<>>, At, Entries) ->
     {whole, At, lists:reverse(Entries)};
 scan(<<Size:32, SizeSum:32, Sum:32, Rest/binary>> = Bytes, At, Entries) ->
-    case {erlang:crc32(<<Size:32>>), Rest} of
-        {SizeSum, <<Record:Size/binary, Further/binary>>} ->
-            case erlang:crc32(Record) of
-                Sum -> scan(Further, At + 12 + Size, [binary_to_term(Record) | Entries]);
-                _ when Further =:= <<>> -> {last(At, Bytes), At, lists:reverse(Entries)};
-                _ -> {ended(Bytes), At, lists:reverse(Entries)}
+    case {kind(<<Size:32>>, SizeSum), Rest} of
+        {unknown, _} -> {ended(Bytes), At, lists:reverse(Entries)};
+        {Kind, <<Record:Size/binary, Further/binary>>} ->
+            case {erlang:crc32(Record), Further} of
+                {Sum, _} -> scan(Further, At + 12 + Size, read(Kind, Record, Entries));
+                {_, <<>>} -> ended(last(At, Bytes), At, {Kind, Record}, Entries);
+                {_, _} -> ended(ended(Bytes), At, {Kind, Record}, Entries)
             end;
-        {SizeSum, _} -> {torn, At, lists:reverse(Entries)};
-        _ -> {ended(Bytes), At, lists:reverse(Entries)}
+        {_, _} -> {torn, At, lists:reverse(Entries)}
     end;
 scan(_, At, Entries) ->
     {torn, At, lists:reverse(Entries)}.
+
+kind(Size, Sum) ->
+    case {erlang:crc32(Size), erlang:crc32([Size, ?TOGETHER])} of
+        {Sum, _} -> one;
+        {_, Sum} -> together;
+        {_, _} -> unknown
+    end.
+
+read(one, Record, Entries) ->
+    [binary_to_term(Record) | Entries];
+read(together, Records, Entries) ->
+    {whole, _, Together} = scan(Records, 0, []),
+    lists:reverse(Together, Entries).
+
+%% Of several ones those before the damage.
+ended(damaged, At, {together, Records}, Entries) ->
+    {_, _, Before} = scan(Records, 0, []),
+    {damaged, At, lists:reverse(Entries, Before)};
+ended(How, At, _, Entries) ->
+    {How, At, lists:reverse(Entries)}.
 
 %% A file may have got longer without its bytes.
 ended(Bytes) ->
@@ -185,7 +211,8 @@ opened(File, Size, Entries) ->
         {ok, Device} ->
             {ok, Size} = file:position(Device, Size),
             ok = file:truncate(Device),
-            case file:datasync(Device) of
+            case first_error([fun() -> file:pwrite(Device, 0, ?MAGIC) end,
+                              fun() -> file:datasync(Device) end]) of
                 ok -> {ok, #log{file = File, device = {named, Device}, bytes = Size}, Entries};
                 {error, Reason} ->
                     _ = file:close(Device),
@@ -235,10 +262,11 @@ first_error([Step | Steps]) ->
         Failed -> Failed
     end.
 
-record(Entry) ->
-    Bytes = term_to_binary(Entry, [{minor_version, 2}]),
-    Size = <<(byte_size(Bytes)):32>>,
-    [Size, <<(erlang:crc32(Size)):32, (erlang:crc32(Bytes)):32>>, Bytes].
+record(Entry) -> framed("", term_to_binary(Entry, [{minor_version, 2}])).
+
+framed(Kind, Bytes) ->
+    Size = <<(iolist_size(Bytes)):32>>,
+    [Size, <<(erlang:crc32([Size, Kind])):32, (erlang:crc32(Bytes)):32>>, Bytes].
 
 %% @doc An entry waits for the next commit, which syncs it.
 -spec append(entry(), log()) -> log().
@@ -291,10 +319,11 @@ is_due(NowMs, #behind{written_bytes = Bytes, since_ms = SinceMs}) ->
 %% What is in the file already is synced also if there is no room for more.
 synced(#behind{waiting = Waiting, written = Written, written_bytes = Before} = Behind,
        #log{device = Device, bytes = At, file = File} = Log) ->
-    Added = added(Behind, Log),
-    case {Added, first_error([fun() -> file:datasync(Device) end, fun() -> held(Log) end])} of
+    Together = together(Waiting),
+    case {added(Together, Behind, Log),
+          first_error([fun() -> file:datasync(Device) end, fun() -> held(Log) end])} of
         {ok, ok} ->
-            {ok, Log#log{bytes = At + Before + iolist_size(Waiting), behind = #behind{}}};
+            {ok, Log#log{bytes = At + Before + iolist_size(Together), behind = #behind{}}};
         {{error, Reason}, ok} ->
             {error, {Reason, File}, Log#log{bytes = At + Before,
                                             behind = #behind{waiting = Waiting, urgent = true}}};
@@ -310,10 +339,11 @@ written(_NowMs, #behind{waiting = []}, #log{file = File} = Log) ->
     end;
 written(NowMs, #behind{waiting = Waiting, written = Written, written_bytes = Before,
                        since_ms = SinceMs} = Behind, #log{file = File} = Log) ->
-    case first_error([fun() -> added(Behind, Log) end, fun() -> held(Log) end]) of
+    Together = together(Waiting),
+    case first_error([fun() -> added(Together, Behind, Log) end, fun() -> held(Log) end]) of
         ok ->
-            {ok, Log#log{behind = #behind{written = Waiting ++ Written,
-                                          written_bytes = Before + iolist_size(Waiting),
+            {ok, Log#log{behind = #behind{written = [Together | Written],
+                                          written_bytes = Before + iolist_size(Together),
                                           since_ms = case Written of
                                                          [] -> NowMs;
                                                          _ -> SinceMs
@@ -321,12 +351,16 @@ written(NowMs, #behind{waiting = Waiting, written = Written, written_bytes = Bef
         {error, Reason} -> {error, {Reason, File}, Log#log{behind = Behind}}
     end.
 
-added(#behind{waiting = []}, _Log) ->
+added([], _Behind, _Log) ->
     ok;
-added(#behind{waiting = Waiting, written_bytes = Before},
-      #log{device = Device, bytes = Synced} = Log) ->
+added(Together, #behind{written_bytes = Before}, #log{device = Device, bytes = Synced} = Log) ->
     first_error([fun() -> held(Log) end,
-                 fun() -> file:pwrite(Device, Synced + Before, lists:reverse(Waiting)) end]).
+                 fun() -> file:pwrite(Device, Synced + Before, Together) end]).
+
+%% One record: if a sector of it does not get to the disk, that was its commit.
+together([]) -> [];
+together([One]) -> One;
+together(Waiting) -> framed(?TOGETHER, lists:reverse(Waiting)).
 
 %% @doc Is the directory still that of this node? It is asked before anything is written there.
 -spec held(log()) -> ok | {error, directory_not_held}.
