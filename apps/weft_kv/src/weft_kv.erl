@@ -291,10 +291,21 @@ write(Bucket, Key, Value, Given) ->
     Kind = case Value of deleted -> delete; _ -> put end,
     counted(Kind, fun() -> written(Bucket, Key, Value, Given) end).
 
-written(_, _, _, #{content_type := Type})
-  when not is_binary(Type); Type =:= <<>>; byte_size(Type) > ?CONTENT_TYPE_MAX ->
-    {error, {bad_option, {content_type, Type, {bytes_from, 1, to, ?CONTENT_TYPE_MAX}}}};
+written(Bucket, Key, Value, #{content_type := Type} = Given) ->
+    case is_content_type(Type) of
+        true -> written_typed(Bucket, Key, Value, Given);
+        false -> {error, {bad_option, {content_type, Type,
+                                       {printable_ascii_bytes_from, 1, to, ?CONTENT_TYPE_MAX}}}}
+    end;
 written(Bucket, Key, Value, Given) ->
+    written_typed(Bucket, Key, Value, Given).
+
+%% It becomes a line of the head of an answer (`weft_kv_http').
+is_content_type(Type) when is_binary(Type), Type =/= <<>>, byte_size(Type) =< ?CONTENT_TYPE_MAX ->
+    lists:all(fun(Byte) -> Byte >= $\s andalso Byte =< $~ end, binary_to_list(Type));
+is_content_type(_Other) -> false.
+
+written_typed(Bucket, Key, Value, Given) ->
     case {prepared(Bucket, Key, maps:without([context, content_type], Given)),
           weft_kv_object:decode({Bucket, Key}, maps:get(context, Given, none))} of
         {{ok, _, #{value_max := Max}}, _} when is_binary(Value), byte_size(Value) > Max ->

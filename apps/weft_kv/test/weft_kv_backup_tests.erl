@@ -21,19 +21,43 @@ a_backup_does_not_delete_itself_test() ->
     {All, Report} = backup(#{}),
     ?assertEqual({[?OLD, ?LAST, ?LATER, ?LATEST], error}, {All, maps:find(later, Report)}).
 
+%% Nor does it take the place of an earlier one.
+a_backup_that_can_not_be_read_is_none_test() ->
+    in_directory(fun(Dir) ->
+                     [?assertMatch({error, _},
+                                   weft_kv_archive_file:backup(Dir, #{keep => 1},
+                                                               fun an_unknown_record/3))
+                      || _Again <- [1, 2]],
+                     {ok, Names} = file:list_dir(Dir),
+                     ?assertEqual([?OLD, ?LAST, ?LATER, ?LATEST, "weft_kv_unchecked.archive"],
+                                  lists:sort(Names)),
+                     {ok, #{file := File}} =
+                         weft_kv_archive_file:backup(Dir, #{keep => 1}, fun no_buckets/3),
+                     {ok, Left} = file:list_dir(Dir),
+                     ?assertEqual([filename:basename(File), ?LATER, ?LATEST], lists:sort(Left))
+                 end).
+
+an_unknown_record(weft_kv_app, buckets, []) -> {ok, {ok, #{b => #{}}}};
+an_unknown_record(erlang, node, []) -> {ok, node()};
+an_unknown_record(weft_kv_export, page, [b, start]) -> {ok, {ok, [<<255>>], done}}.
+
 %% Those that are there beside the new one, and what is said.
 backup(Options) ->
+    in_directory(fun(Dir) ->
+                     {ok, #{file := File} = Report} =
+                         weft_kv_archive_file:backup(Dir, Options, fun no_buckets/3),
+                     {ok, Names} = file:list_dir(Dir),
+                     ?assert(lists:member(filename:basename(File), Names)),
+                     {lists:sort(Names) -- [filename:basename(File)], Report}
+                 end).
+
+in_directory(Fun) ->
     Dir = filename:join(filename:basedir(user_cache, atom_to_list(?MODULE)),
                         integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
     ok = filelib:ensure_dir(filename:join(Dir, ?OLD)),
     [ok = file:write_file(filename:join(Dir, Name), "")
      || Name <- [?OLD, ?LAST, ?LATER, ?LATEST]],
-    try
-        {ok, #{file := File} = Report} =
-            weft_kv_archive_file:backup(Dir, Options, fun no_buckets/3),
-        {ok, Names} = file:list_dir(Dir),
-        ?assert(lists:member(filename:basename(File), Names)),
-        {lists:sort(Names) -- [filename:basename(File)], Report}
+    try Fun(Dir)
     after file:del_dir_r(Dir)
     end.
 

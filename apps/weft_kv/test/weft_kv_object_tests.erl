@@ -289,7 +289,10 @@ absurd_options_are_named_test_() ->
              {#{pw => -1}, {bad_option, {pw, -1, {from, 0, to, 3}}}},
              {#{r => most}, {bad_option, {r, most, {from, 1, to, 3}}}},
              {#{siblings => 1}, {bad_option, {siblings, 1, {true, 'or', false}}}},
-             {#{ttl_ms => 0}, {bad_option, {ttl_ms, 0, {from, 1}}}}]].
+             {#{ttl_ms => 0},
+              {bad_option, {ttl_ms, 0, {from, 1, to, 1000000000000000, 'or', infinity}}}},
+             %% An archive would say that it is over.
+             {#{ttl_ms => 1 bsl 63}, {bad_option, {ttl_ms, 1 bsl 63, {from, 1, to, 1000000000000000, 'or', infinity}}}}]].
 
 a_request_may_not_change_what_belongs_to_the_bucket_test() ->
     {ok, Bucket} = weft_kv_bucket:check(#{}),

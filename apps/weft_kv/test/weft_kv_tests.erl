@@ -26,6 +26,15 @@ strays_end_no_process() ->
     ?assert(lists:member(weft_ring_server, weft_odd_input:registered_of_weft())),
     ?assertEqual([], weft_odd_input:strays()).
 
+%% It would be a line of the head of an answer of HTTP, or several.
+a_content_type_is_one_line_test() ->
+    [?assertMatch({error, {bad_option, {content_type, Type, _}}},
+                  weft_kv:put(things, <<"k">>, <<>>, #{content_type => Type}))
+     || Type <- [<<"text/plain\r\nset-cookie: a=b">>, <<"text/plain\na: b">>, <<"a", 0>>,
+                 <<"text/pl\x{e4}n">>, <<>>, binary:copy(<<"a">>, 256), "text/plain"]],
+    ?assertEqual({error, not_running},
+                 weft_kv:put(things, <<"k">>, <<>>, #{content_type => <<"text/html; a=\"b\"">>})).
+
 buckets(N) -> #{things => #{n => 3}, changed => #{n => N}}.
 
 %% The third copy does not hear of the deletion, and is asked later. Nothing else is in the store.

@@ -97,8 +97,7 @@ get({Bucket, Key, _}, Given, Request) ->
 
 %% What was put may be a page with scripts: it gets no rights at this address.
 found([#{value := Value} = Sibling], _Context, Headers) ->
-    {200, Headers#{<<"content-type">> =>
-                       maps:get(content_type, Sibling, <<"application/octet-stream">>),
+    {200, Headers#{<<"content-type">> => content_type(Sibling),
                    <<"content-security-policy">> => <<"sandbox">>}, Value};
 found(Siblings, Context, Headers) ->
     {300, Headers#{<<"content-type">> => <<"application/json">>},
@@ -106,11 +105,20 @@ found(Siblings, Context, Headers) ->
                          context => weft_octets:base64url(Context)}), $\n]}.
 
 sibling(#{value := Value} = Sibling) ->
-    Type = maps:get(content_type, Sibling, <<"application/octet-stream">>),
-    maps:merge(#{content_type => Type}, case unicode:characters_to_binary(Value) of
-                                            Value -> #{value => Value};
-                                            _NoText -> #{value_base64 => base64:encode(Value)}
-                                        end).
+    maps:merge(#{content_type => content_type(Sibling)},
+               case unicode:characters_to_binary(Value) of
+                   Value -> #{value => Value};
+                   _NoText -> #{value_base64 => base64:encode(Value)}
+               end).
+
+%% Earlier versions and archives may have stored one with ends of lines.
+content_type(#{content_type := Type}) ->
+    case re:run(Type, "^[ -~]+$", [{capture, none}, dollar_endonly]) of
+        match -> Type;
+        nomatch -> content_type(#{})
+    end;
+content_type(#{}) ->
+    <<"application/octet-stream">>.
 
 headers(Tagged, Context) ->
     #{<<"etag">> => [$", etag(Tagged), $"], <<"weft-context">> => weft_octets:base64url(Context),

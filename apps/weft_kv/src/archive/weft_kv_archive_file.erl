@@ -29,6 +29,9 @@
 -define(CHUNK, 262144).
 -define(BATCH_RECORDS, 200).
 -define(BATCH_BYTES, 1000000).
+%% A backup that is not checked, or has not passed: it does not count as one. The next one takes its
+%% place.
+-define(UNCHECKED, "weft_kv_unchecked.archive").
 
 %% @doc The store of this node.
 -spec here(module(), atom(), [term()]) -> {ok, term()}.
@@ -330,15 +333,22 @@ backup(Dir, Options) -> backup(Dir, Options, fun here/3).
 -spec backup(file:filename(), #{keep => pos_integer()}, ask()) ->
           {ok, report()} | {error, term()}.
 backup(Dir, Options, Ask) ->
-    File = filename:join(Dir, file_name(os:system_time(millisecond))),
-    case {filelib:ensure_dir(File), export(File, #{}, Ask)} of
+    Unchecked = filename:join(Dir, ?UNCHECKED),
+    case {filelib:ensure_dir(Unchecked), export(Unchecked, #{}, Ask)} of
         {ok, {ok, Report}} ->
-            case import(File, #{check => true}, Ask) of
-                {ok, _} -> {ok, pruned(File, Options, Report)};
+            case import(Unchecked, #{check => true}, Ask) of
+                {ok, _} -> checked(Unchecked, Dir, Options, Report);
                 {error, Reason} -> {error, Reason}
             end;
         {ok, {error, Reason}} -> {error, Reason};
         {{error, Reason}, _} -> {error, {file, Dir, Reason}}
+    end.
+
+checked(Unchecked, Dir, Options, Report) ->
+    File = filename:join(Dir, file_name(os:system_time(millisecond))),
+    case weft_durable_file:rename(Unchecked, File) of
+        ok -> {ok, pruned(File, Options, Report#{file := File})};
+        {_NotOnDisk, Reason} -> {error, {file, File, Reason}}
     end.
 
 file_name(Ms) ->

@@ -19,6 +19,9 @@
 -define(AGAIN_MS, 20000).
 -define(PAUSE_MS, 200).
 -define(KEYS, 200).
+%% Of a strong bucket; values have up to value_max bytes each.
+-define(KEYS_AT_A_TIME, 8).
+-define(BYTES, 1000000).
 
 %% @doc The records of a page, and where the next one begins.
 -spec page(atom(), cursor()) ->
@@ -44,7 +47,7 @@ until(DeadlineMs, Once) ->
 once(Bucket, #{consistency := strong, partitions := Count} = Options, {Partition, After})
   when Partition < Count ->
     case keys(Bucket, Options, Partition, After) of
-        {ok, Keys, Next} -> values(Bucket, Keys, Next);
+        {ok, Keys, Next} -> values(Bucket, Partition, Keys, Next, {[], 0});
         {error, Reason} -> {error, Reason}
     end;
 once(_Bucket, #{consistency := strong}, _Cursor) ->
@@ -88,9 +91,20 @@ until(Pages) ->
         Lasts -> lists:min(Lasts)
     end.
 
-values(Bucket, Keys, Next) ->
-    Read = weft_kv_crew:map(fun(Key) -> {Key, weft_kv:get(Bucket, Key)} end, Keys),
+%% Some are read at a time. When there are enough bytes the next page begins behind them.
+values(_Bucket, _Partition, [], Next, {Found, _}) ->
+    {ok, lists:append(lists:reverse(Found)), Next};
+values(Bucket, Partition, Keys, Next, {Found, Bytes}) ->
+    {Now, Later} = lists:split(min(?KEYS_AT_A_TIME, length(Keys)), Keys),
+    Read = weft_kv_crew:map(fun(Key) -> {Key, weft_kv:get(Bucket, Key)} end, Now),
     case [Reason || {_, {error, Reason}} <- Read, Reason =/= not_found] of
-        [] -> {ok, [weft_kv_archive:register(Key, Value) || {Key, {ok, Value, _}} <- Read], Next};
+        [] ->
+            Records = [weft_kv_archive:register(Key, Value) || {Key, {ok, Value, _}} <- Read],
+            case Bytes + iolist_size(Records) of
+                Enough when Enough >= ?BYTES, Later =/= [] ->
+                    values(Bucket, Partition, [], {Partition, lists:last(Now)},
+                           {[Records | Found], Enough});
+                More -> values(Bucket, Partition, Later, Next, {[Records | Found], More})
+            end;
         [Reason | _] -> {error, Reason}
     end.

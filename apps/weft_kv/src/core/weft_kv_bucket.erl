@@ -27,6 +27,8 @@
                     retries => 0}).
 -define(N_MAX, 8).
 -define(RETRIES_MAX, 10).
+%% 31,700 years: the time when it is over has 64 bits in archives.
+-define(TTL_MS_MAX, 1000000000000000).
 -define(DURABILITIES, [default, synced, written, memory]).
 
 %% @doc The options with their defaults and with numbers for words, or what is wrong with them.
@@ -87,6 +89,7 @@ is_valid(durability, Value, _) -> lists:member(Value, ?DURABILITIES);
 is_valid(retries, Value, _) ->
     is_integer(Value) andalso Value >= 0 andalso Value =< ?RETRIES_MAX;
 is_valid(ttl_ms, infinity, _) -> true;
+is_valid(ttl_ms, Value, _) -> is_integer(Value) andalso Value >= 1 andalso Value =< ?TTL_MS_MAX;
 is_valid(_, Value, _) -> is_integer(Value) andalso Value >= 1.
 
 range(Key, N) when Key =:= r; Key =:= w; Key =:= nodes -> {from, 1, to, N};
@@ -94,6 +97,7 @@ range(Key, N) when Key =:= pr; Key =:= pw -> {from, 0, to, N};
 range(Key, _) when Key =:= siblings; Key =:= evict -> {true, 'or', false};
 range(durability, _) -> {one_of, ?DURABILITIES};
 range(retries, _) -> {from, 0, to, ?RETRIES_MAX};
+range(ttl_ms, _) -> {from, 1, to, ?TTL_MS_MAX, 'or', infinity};
 range(_, _) -> {from, 1}.
 
 %% @doc The numbers of replicas of the buckets of which replicas are compared. A cache need not have

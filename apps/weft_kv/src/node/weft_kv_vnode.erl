@@ -26,8 +26,8 @@
 -export([init/2, command/3, change/4, items/3, take/3, clear/2, cover/2, tick/1, tick/2,
          commit/1, is_held/3, terminate/2, directory/1, stored/1, waiting/1, cancelled/2]).
 
--define(CLEANED_MAX, 500).
--define(CLEANED_BYTES, 1000000).
+-define(CLEANED, {500, 1000000}). % objects and bytes of a page
+-define(CLEANED_MS, 20).
 
 -record(replica, {partition :: non_neg_integer(),
                   actor :: weft_kv_object:actor(),
@@ -398,38 +398,39 @@ cancelled(_Mark, Replica) -> {ok, all_hints(Replica)}.
 waiting(#replica{hints = Hints}) -> weft_kv_hinted:count(Hints).
 
 %% Another node owns the partition, and nothing is kept for it or comes for this node.
-is_needed(#replica{filled = false, hints = Hints, partition = Partition, table = Table}) ->
-    weft_kv_hinted:count(Hints) > 0 orelse weft_kv_table:bytes(Table) > 0
-        orelse weft_ring_lookup:owner(weft_ring, Partition) =:= {ok, node()};
-is_needed(_) ->
-    true.
+is_needed(#replica{filled = Filled, hints = Hints, partition = Partition, table = Table}) ->
+    Filled orelse weft_kv_hinted:count(Hints) > 0 orelse weft_kv_table:bytes(Table) > 0
+        orelse weft_ring_lookup:owner(weft_ring, Partition) =:= {ok, node()}.
 
+%% To look at all objects again and again is most of what a store at rest would do.
 clean(#replica{table = Table} = Replica) ->
     case weft_kv_table:ending(Table) of
-        %% To look at all objects again and again is most of what a store at rest would do.
         0 -> Replica;
-        _ -> cleaned(Replica)
+        _ -> cleaned(now_ms() + ?CLEANED_MS, Replica)
     end.
 
-cleaned(#replica{table = Table, cleaned = Cursor} = Replica) ->
-    {Items, Next} = weft_kv_table:page(Cursor, {?CLEANED_MAX, ?CLEANED_BYTES}, Table),
+%% While most of a page is over there is another one: values may come faster than one page a tick.
+cleaned(UntilMs, #replica{table = Table, cleaned = Cursor} = Replica) ->
+    {Items, Next} = weft_kv_table:page(Cursor, ?CLEANED, Table),
     NowMs = now_ms(),
     {Waste, Kept} = lists:partition(fun({Key, {Object, Kind}}) ->
                                         is_waste(NowMs, Key, Object, Kind, Replica)
                                     end, [Item || {Key, _} = Item <- Items,
                                                   not is_blocked(Key, Replica)]),
+    Over = [{Key, Shed, Kind} || {Key, {Object, Kind}} <- Kept,
+                                 Shed <- [weft_kv_object:shed(NowMs, Object)], Shed =/= Object],
     Left = removed([Key || {Key, _} <- Waste],
                    Replica#replica{cleaned = case Next of done -> start; _ -> Next end}),
-    lists:foldl(fun(Item, R) -> shed(NowMs, Item, R) end, Left, Kept).
+    New = lists:foldl(fun shed/2, Left, Over),
+    case 2 * length(Waste ++ Over) >= length(Items) of
+        true when Next =/= done, NowMs < UntilMs -> cleaned(UntilMs, New);
+        _ -> New
+    end.
 
 %% Of what is over it has to be known for some time that it is, but not what it was.
-shed(NowMs, {Key, {Object, Kind}}, #replica{table = Table} = Replica) ->
-    case weft_kv_object:shed(NowMs, Object) of
-        Object -> Replica;
-        Shed ->
-            ok = weft_kv_table:store(Key, Shed, Kind, Table),
-            logged({stored, Key, Shed, Kind}, written, Replica)
-    end.
+shed({Key, Object, Kind}, #replica{table = Table} = Replica) ->
+    ok = weft_kv_table:store(Key, Object, Kind, Table),
+    logged({stored, Key, Object, Kind}, written, Replica).
 
 now_ms() -> erlang:system_time(millisecond).
 
