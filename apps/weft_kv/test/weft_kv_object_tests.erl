@@ -292,7 +292,9 @@ absurd_options_are_named_test_() ->
              {#{ttl_ms => 0},
               {bad_option, {ttl_ms, 0, {from, 1, to, 1000000000000000, 'or', infinity}}}},
              %% An archive would say that it is over.
-             {#{ttl_ms => 1 bsl 63}, {bad_option, {ttl_ms, 1 bsl 63, {from, 1, to, 1000000000000000, 'or', infinity}}}}]].
+             {#{ttl_ms => 1 bsl 63},
+              {bad_option, {ttl_ms, 1 bsl 63,
+                            {from, 1, to, 1000000000000000, 'or', infinity}}}}]].
 
 a_request_may_not_change_what_belongs_to_the_bucket_test() ->
     {ok, Bucket} = weft_kv_bucket:check(#{}),

@@ -380,6 +380,7 @@ tick(State) -> {ok, State}.
 change(key, fail, none, _) -> {error, asked_to};
 change(key, add, none, {Count, Commits, Options}) -> {ok, {Count + 1, Commits, Options}}.
 
+commit({_, _, [hangs]}) -> receive never -> ok end;
 commit({_, _, [full]} = State) -> {error, full, State};
 commit({Count, [Count | _], _} = State) -> {ok, State};
 commit({Count, Commits, Options}) -> {ok, {Count, [Count | Commits], Options}}.

@@ -33,6 +33,7 @@ init({locks, Config}) ->
 init({behind, Config}) ->
     {ok, {#{strategy => one_for_one, intensity => 5, period => 60},
           [#{id => weft_vnode_sup, start => {weft_vnode_sup, start_link, []}, type => supervisor},
+           #{id => weft_vnode_stalled, start => {weft_vnode_stalled, start_link, [Config]}},
            #{id => weft_vnode_watch, start => {weft_vnode_watch, start_link, []}},
            #{id => weft_vnodes, start => {weft_vnodes, start_link, [Config]}},
            #{id => weft_ring_server, start => {weft_ring_server, start_link, [Config]}}]}}.
