@@ -6,7 +6,7 @@
 %% of the value that was put alone. If-Match and If-None-Match (RFC 9110, 13) are compared with what
 %% a read finds, and the write that follows says that it has seen that, and no more. So a write that
 %% comes between the two is not overwritten: both values stay, as siblings, which the next GET shows
-%% (300).
+%% (300). A bucket without siblings keeps the later one of them, and conditions do not change that.
 %%
 %% A PUT that says nothing of a value that is there is refused (428), unless the bucket has no
 %% siblings. One with `Weft-Context' needs no read. In a strong bucket a write under a condition
