@@ -6,8 +6,9 @@
 %%
 %% Options: `nodes', `machine' (of `weft_sim_names_core'), `partitions', `replicas_of' (which nodes
 %% are to have the replicas of a partition in the end), `crashes' (see `weft_sim_name_history'),
-%% `tokens_grow' (false where clocks may be set back), `names' and `free_from_ms' (from then on users
-%% must have succeeded in registering each of them or in handing it over, or have it in the end).
+%% `tokens_grow' (false where clocks may be set back), `names' and `free_from_ms' (from then on
+%% users must have succeeded in registering each of them or in handing it over, or have it in the
+%% end).
 -module(weft_sim_names_checker).
 -behaviour(weft_sim_checker).
 
