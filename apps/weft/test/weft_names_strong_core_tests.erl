@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What the nodes of a strong scope tell each other of their incarnations: a node whose clock
-%% was set back between two starts does not stay in its own shadow.
+%% was set back between two starts does not stay in its own shadow. And what a clock that is set
+%% forward does to the leases of others.
 -module(weft_names_strong_core_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -55,6 +56,30 @@ what_it_had_ends_with_the_former_incarnation_test() ->
 who_says_hello_in_another_incarnation_was_away_test() ->
     A = after_hello(?B, 60, after_hello(?B, 50, started(?A, 10))),
     ?assertMatch(#{connected := [?A, ?B]}, ?CORE:info(A)).
+
+%% The clock of a host that stood still jumps, too. Either way the owner has not had its time yet.
+a_leader_whose_clock_jumps_waits_for_leases_of_others_test() ->
+    #{lease_ms := LeaseMs, margin_ms := MarginMs} = Options =
+        weft_names_strong_options:complete(#{voters => [?A], partitions => 1}),
+    {Started, _} = ?CORE:init(?A, Options#{scope => scope, incarnation => 10, seed => 1}),
+    OpenMs = 1000 + LeaseMs + MarginMs,
+    {Connected, _} = ?CORE:handle({message, ?B, {1, {hello, 50, {1, [?A]}}}}, 0, Started),
+    Open = ticking(0, OpenMs, Connected),
+    Write = {write, {50, 0}, 0, 1, [{1, {register, name, pid, meta, 0}}]},
+    {Held, _} = ?CORE:handle({message, ?B, {1, [{0, ask, Write}]}}, OpenMs, Open),
+    JumpMs = 2 * (LeaseMs + MarginMs),
+    %% It goes on as the leader when a round is confirmed before its next tick.
+    Read = {message, ?B, {1, [{0, ask, {read, 50, [{2, {name, name}}]}}]}},
+    {Jumped, _} = ?CORE:handle(Read, OpenMs + JumpMs, Held),
+    Before = ticking(OpenMs + JumpMs, OpenMs + JumpMs + LeaseMs, Jumped),
+    ?assertEqual(1, weft_names_strong_table:count(?CORE:table(0, Before))),
+    %% It does end.
+    After = ticking(OpenMs + JumpMs + LeaseMs, OpenMs + JumpMs + LeaseMs + 2 * MarginMs, Before),
+    ?assertEqual(0, weft_names_strong_table:count(?CORE:table(0, After))).
+
+ticking(FromMs, ToMs, Core) ->
+    lists:foldl(fun(NowMs, Acc) -> element(1, ?CORE:handle({timer, tick}, NowMs, Acc)) end, Core,
+                lists:seq(FromMs, ToMs, 100)).
 
 started(Self, Incarnation) -> started(Self, Incarnation, 1).
 

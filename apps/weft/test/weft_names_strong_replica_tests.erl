@@ -142,6 +142,30 @@ a_replica_whose_members_have_restarted_forgets_test() ->
     ?assertMatch({_, [{'a@x', {ask, _, _}}, {'c@x', {ask, _, _}}]},
                  ?REPLICA:tick(follower(), One)).
 
+%% The founder was not restarted, but the other replicas were.
+tokens_of_a_later_founding_are_greater_test() ->
+    #{lease_ms := LeaseMs, margin_ms := MarginMs, election_ms := ElectionMs} = options(),
+    OpenMs = 1200 + LeaseMs + MarginMs,
+    Wrote = played([{asked, write(Id, {name, Id}), OpenMs} || Id <- lists:seq(1, 20)],
+                   ['a@x', 'b@x', 'c@x'], all_until(OpenMs)),
+    Founder = maps:get(?A, Wrote),
+    Tokens = [Token || {_, Token} <- weft_names_strong_table:names(?REPLICA:table(Founder))],
+    ?assertEqual(20, length(Tokens)),
+    Anew = #{'a@x' => 1, 'b@x' => 2, 'c@x' => 2},
+    At = fun(NowMs) -> (env(?A, NowMs))#{up := Anew, latest := Anew} end,
+    DownMs = OpenMs + 4 * ElectionMs,
+    LostMs = DownMs + 2 * ElectionMs,
+    {Follower, _} = ?REPLICA:tick(Founder, At(DownMs)),
+    {Forgot, _} = ?REPLICA:tick(Follower, At(LostMs)),
+    ?assertEqual(none, ?REPLICA:table(Forgot)),
+    {Asking, [{'b@x', {found, Ballot}} | _]} = ?REPLICA:tick(Forgot, At(LostMs + 2 * ElectionMs)),
+    {Agreed, []} = ?REPLICA:handle({'b@x', 2}, {agreed, founding, Ballot}, Asking,
+                                   At(LostMs + 2 * ElectionMs)),
+    {_, Told} = ?REPLICA:handle({'c@x', 2}, {agreed, founding, Ballot}, Agreed,
+                                At(LostMs + 2 * ElectionMs)),
+    [No | _] = [N || {'b@x', {append, _, 1, _, [noop], {_, N}}} <- Told],
+    ?assert(No > lists:max(Tokens)).
+
 who_does_not_lead_says_who_does_test() ->
     ?assertMatch({_, [{'d@x', {not_leader, 'a@x'}}]},
                  ?REPLICA:request('d@x', {read, 1, []}, follower(), env(?B, 10))),

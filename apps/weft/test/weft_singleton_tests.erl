@@ -5,11 +5,14 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-export([start_child/0]).
+
 -define(NAME, {singleton_tests, only}).
 %% Not in the time of a test.
 -define(RETRY_MS, 3600000).
 -define(SHORT_MS, 100).
 -define(QUIET_MS, 200).
+-define(TOKEN, 7).
 
 %% As after the crash of its node, while its lease goes on.
 a_holder_that_can_not_be_reached_is_not_asked_for_again_and_again_test() ->
@@ -63,6 +66,48 @@ who_waits_asks_once_in_each_time_test() ->
         %% A pause is half of the time at least.
         ?assert(Questions =< 1 + Us div (500 * ?SHORT_MS))
     end).
+
+%% The answer came too late for who had asked.
+who_has_the_name_already_runs_test() ->
+    Test = self(),
+    Table = ets:new(weft_names_strong:handle(element(1, ?NAME)), [named_table, public]),
+    Replicas = spawn_link(fun() -> registered_before(none, Test) end),
+    true = register(Table, Replicas),
+    {ok, Pid} = weft_singleton:start_link(?NAME, {?MODULE, start_child, []},
+                                          #{retry_ms => ?SHORT_MS}),
+    try
+        %% It waits as long as the node does not have the name by a lease.
+        [?assertEqual(asked, asked(5000)) || _ <- [1, 2]],
+        ?assertMatch(#{state := State, child := none} when State =/= running,
+                     weft_singleton:status(Pid)),
+        true = ets:insert(Table, [{{name, element(2, ?NAME)}, own, Pid, ?TOKEN, none, 0, tell},
+                                  {{lease, 0}, weft_suspension:now_ms() + 60000}]),
+        Child = receive {handed_over, Started, ?TOKEN} -> Started
+                after 2000 -> error(does_not_run)
+                end,
+        ok = weft_test_nodes:until(fun() -> map_get(state, weft_singleton:status(Pid)) =:= running
+                                   end),
+        ?assertEqual(Child, map_get(child, weft_singleton:status(Pid)))
+    after
+        [ended(One) || One <- [Pid, Replicas]],
+        true = ets:delete(Table)
+    end.
+
+start_child() -> {ok, spawn_link(fun() -> receive stop -> ok end end)}.
+
+%% Has registered the name for whoever asks for it first.
+registered_before(Holder, Test) ->
+    receive
+        {'$gen_call', From, {command, {register, _, Pid, _, _, _}}} ->
+            Known = case Holder of none -> Pid; _ -> Holder end,
+            Test ! asked,
+            gen_server:reply(From, {error, {taken, Known}}),
+            registered_before(Known, Test);
+        {'$gen_call', From, {command, {update, _, Token, Child, _, _, _}}} ->
+            Test ! {handed_over, Child, Token},
+            gen_server:reply(From, {ok, Token + 1}),
+            registered_before(Holder, Test)
+    end.
 
 holder() -> spawn(fun() -> receive stop -> ok end end).
 

@@ -190,6 +190,22 @@ names_that_nobody_can_get_are_found_test() ->
     ?assertEqual([never, given_back, taken, unknown],
                  weft_sim_names_checker:stuck(Names, Histories, [{kept, 1}], 10000)).
 
+%% Two at the same time have no order, and one node may count anew after a crash.
+tokens_that_go_backwards_are_found_test() ->
+    Events = lists:foldl(fun({Us, Node, Event}, Acc) ->
+                             weft_sim_name_history:notice(Node, names, {history, Event}, Us, Acc)
+                         end, weft_sim_name_history:new(),
+                         [{1, 'a@sim', {call, 1, {register, x, p}}},
+                          {3, 'a@sim', {return, 1, {ok, 7}}},
+                          {3, 'b@sim', {call, 1, {register, x, q}}},
+                          {5, 'b@sim', {call, 2, {whereis, x}}},
+                          {6, 'b@sim', {return, 1, {ok, 6}}},
+                          {7, 'b@sim', {return, 2, {ok, q, 6, none}}},
+                          {8, 'a@sim', {call, 1, {register, x, r}}},
+                          {9, 'a@sim', {return, 1, {ok, 7}}}]),
+    Grants = weft_sim_name_history:grants(Events, [{4, 'a@sim'}]),
+    ?assertEqual([{{x, 1, 3, 7}, {x, 8, 9, 7}}], weft_sim_names_checker:backwards(Grants)).
+
 options(Crashes) -> #{crashes => Crashes, partition_of => fun(_) -> 0 end}.
 
 sorted(Histories) -> maps:map(fun(_, Entries) -> lists:sort(Entries) end, Histories).

@@ -33,7 +33,7 @@ names() ->
 -spec describe(atom()) -> string().
 describe(strong_faults) -> "strong names; partitions, links cut (one way, too), crashes, pauses";
 describe(strong_crashes) -> "strong names; nodes crash and restart, often most of them at once";
-describe(strong_clocks) -> "strong names; restarted nodes whose clocks were set back";
+describe(strong_clocks) -> "strong names; clocks set back before a restart, or forward in a run";
 describe(strong_voters) -> "strong names; voters change while links are cut and nodes restart";
 describe(strong_retries) -> "strong names; who does not get a name at once tries until he does";
 describe(strong_removals) -> "strong names; anybody takes them away, among all kinds of faults".
@@ -47,11 +47,15 @@ build(strong_crashes, Nodes) ->
     scenario(Nodes, [lists:append([fault(pick([crash, restart, restart, pause, massacre]), Nodes)
                                    || _ <- lists:seq(1, 8)])]);
 build(strong_clocks, Nodes) ->
-    #{steps := Steps} = Scenario =
+    #{steps := Steps, world := #{checkers := [{Checker, Checked}]} = World} = Scenario =
         scenario(Nodes, [lists:append([fault(pick([crash, restart, restart, massacre, cut, pause]),
                                              Nodes) || _ <- lists:seq(1, 8)])]),
     %% The incarnations that the simulator itself gives are earlier than the first ones here.
-    Scenario#{steps := [started(Step) || Step <- Steps]};
+    Scenario#{world := World#{checkers := [{Checker, Checked#{tokens_grow := false}}]},
+              steps := [started(Step) || Step <- Steps]
+                       ++ [{some_time(), {notice, pick(Nodes), names,
+                                          {set_forward, 300 + at(3 * ?LEASE_MS)}}}
+                           || _ <- lists:seq(1, 6)]};
 build(strong_voters, Nodes) ->
     Changes = [{?FAULTS_FROM_MS + N * 8000, Some}
                || N <- lists:seq(1, 3), Some <- [some(max(3, length(Nodes) - 2), Nodes)]],
@@ -85,7 +89,7 @@ scenario(Nodes, Steps, #{names := Names} = Users) ->
     Options = Users#{scope => ?SCOPE, voters => Voters, partitions => ?PARTITIONS,
                      lease_ms => ?LEASE_MS, pause_ms => 400, until_ms => ?HEAL_MS + ?USED_MS},
     Checked = #{machine => names, partitions => ?PARTITIONS, nodes => Nodes,
-                names => Names, free_from_ms => ?HEAL_MS + ?FREE_MS,
+                tokens_grow => true, names => Names, free_from_ms => ?HEAL_MS + ?FREE_MS,
                 replicas_of => fun(P) -> weft_names_strong_placement:replicas(P, Voters, 3) end,
                 crashes => [{AtMs * 1000, Node} || {AtMs, {crash, Node}} <- Faults,
                                                    AtMs < ?HEAL_MS]},

@@ -10,10 +10,12 @@
 -module(weft_sim_name_history).
 -behaviour(weft_sim_observer).
 
--export([new/0, sent/5, notice/5, histories/2]).
--export_type([events/0]).
+-export([new/0, sent/5, notice/5, histories/2, grants/2]).
+-export_type([events/0, grant/0]).
 
 -opaque events() :: [{NowUs :: non_neg_integer(), node(), term()}].
+-type grant() :: {Name :: term(), CallUs :: non_neg_integer(), ReturnUs :: non_neg_integer(),
+                  Token :: pos_integer()}.
 
 %% @doc Nothing seen yet.
 -spec new() -> events().
@@ -33,19 +35,31 @@ notice(_Node, _Machine, _Notice, _NowUs, Events) -> Events.
 -spec histories(events(), #{crashes := [{AtUs :: non_neg_integer(), node()}],
                             partition_of := fun((Name :: term()) -> non_neg_integer())}) ->
           #{Name :: term() => [weft_sim_linearizability:entry()]}.
-histories(Events0, #{crashes := Crashes} = Options) ->
+histories(Events, #{crashes := Crashes} = Options) ->
+    Entries = lists:append([of_incarnation(Own, EndUs, Options)
+                            || {Own, EndUs} <- incarnations(Events, Crashes)]),
+    Seen = maps:from_list([{Pid, []} || {_, Entry} <- Entries, Pid <- seen(Entry)]),
+    lists:foldl(fun({Name, Entry}, Acc) ->
+                    Acc#{Name => [Entry | maps:get(Name, Acc, [])]}
+                end, #{}, [Named || {_, Entry} = Named <- Entries, matters(Entry, Seen)]).
+
+%% @doc The names that were registered or handed over, with their tokens, in no order.
+-spec grants(events(), Crashes :: [{AtUs :: non_neg_integer(), node()}]) -> [grant()].
+grants(Events, Crashes) ->
+    [{element(2, Command), Us, ReturnUs, Token}
+     || {Own, _EndUs} <- incarnations(Events, Crashes),
+        {ReturnUs, {return, Id, {ok, Token}}} <- Own,
+        {Us, {call, Called, Command}} <- Own, Called =:= Id].
+
+%% The events of each incarnation of each node, and when it ended.
+incarnations(Events0, Crashes) ->
     %% A crash takes place before anything that the next incarnation does at the same instant.
     Events = lists:keysort(1, [{AtUs, Node, crash} || {AtUs, Node} <- Crashes]
                            ++ lists:reverse(Events0)),
     ByNode = lists:foldl(fun({Us, Node, Event}, Acc) ->
                              Acc#{Node => [{Us, Event} | maps:get(Node, Acc, [])]}
                          end, #{}, Events),
-    Entries = lists:append([of_node(lists:reverse(List), Options)
-                            || {_, List} <- maps:to_list(ByNode)]),
-    Seen = maps:from_list([{Pid, []} || {_, Entry} <- Entries, Pid <- seen(Entry)]),
-    lists:foldl(fun({Name, Entry}, Acc) ->
-                    Acc#{Name => [Entry | maps:get(Name, Acc, [])]}
-                end, #{}, [Named || {_, Entry} = Named <- Entries, matters(Entry, Seen)]).
+    lists:append([of_node(lists:reverse(List)) || {_, List} <- maps:to_list(ByNode)]).
 
 %% A registration that may have been carried out or not, and whose process nobody ever saw, changes
 %% nothing for anybody.
@@ -62,10 +76,10 @@ seen({_, _, {whereis, Pid}}) -> [Pid];
 seen(_Entry) -> [].
 
 %% The commands of one node; after a crash numbers begin anew, so each incarnation is by itself.
-of_node(Events, Options) ->
+of_node(Events) ->
     case lists:splitwith(fun({_, Event}) -> Event =/= crash end, Events) of
-        {Own, []} -> of_incarnation(Own, infinity, Options);
-        {Own, [{Us, crash} | Rest]} -> of_incarnation(Own, Us, Options) ++ of_node(Rest, Options)
+        {Own, []} -> [{Own, infinity}];
+        {Own, [{Us, crash} | Rest]} -> [{Own, Us} | of_node(Rest)]
     end.
 
 of_incarnation(Events, EndUs, Options) ->

@@ -1,17 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Invariants of strong names. At any time: no two nodes believe to own a name, each by its own
-%% lease. In the end: the history of each name is linearizable; after the healing somebody got each
-%% name, or has it; each partition has one leader, all its replicas are members and have the same
-%% table; and what a node believes to own is in it.
+%% lease. In the end: the history of each name is linearizable, and its tokens grow; after the
+%% healing somebody got each name, or has it; each partition has one leader, all its replicas are
+%% members and have the same table; and what a node believes to own is in it.
 %%
 %% Options: `nodes', `machine' (of `weft_sim_names_core'), `partitions', `replicas_of' (which nodes
 %% are to have the replicas of a partition in the end), `crashes' (see `weft_sim_name_history'),
-%% `names' and `free_from_ms' (from then on users must have succeeded in registering each of them or
-%% in handing it over, or have it in the end).
+%% `tokens_grow' (false where clocks may be set back), `names' and `free_from_ms' (from then on
+%% users must have succeeded in registering each of them or in handing it over, or have it in the
+%% end).
 -module(weft_sim_names_checker).
 -behaviour(weft_sim_checker).
 
--export([view_changed/5, settled/2, stuck/4]).
+-export([view_changed/5, settled/2, stuck/4, backwards/1]).
 
 %% So many operations before the wrong one are shown.
 -define(SHOWN, 30).
@@ -40,6 +41,7 @@ settled(World, #{partitions := Partitions, crashes := Crashes} = Options) ->
     Histories = weft_sim_name_history:histories(weft_sim_world:observed(World),
                                                 #{crashes => Crashes, partition_of => PartitionOf}),
     first([fun() -> linearizable(Histories) end,
+           fun() -> tokens_grow(World, Options) end,
            fun() -> free(Histories, World, Options) end,
            fun() -> first([fun() -> partition(P, World, Options) end
                            || P <- lists:seq(0, Partitions - 1)]) end,
@@ -59,6 +61,25 @@ linearizable(Histories) ->
                    {error, {Entry, States}} -> {violation, impossible(Name, Entry, States, History)}
                end
            end || {Name, History} <- maps:to_list(Histories)]).
+
+tokens_grow(_World, #{tokens_grow := false}) ->
+    ok;
+tokens_grow(World, #{crashes := Crashes}) ->
+    case backwards(weft_sim_name_history:grants(weft_sim_world:observed(World), Crashes)) of
+        [] -> ok;
+        [{Earlier, Later} | _] ->
+            {violation, io_lib:format("~0tp came after ~0tp: its token must be greater",
+                                      [Later, Earlier])}
+    end.
+
+%% @doc Pairs of registrations of a name of which the later one has no greater token. One is later
+%% if it was asked for when the other had been answered.
+-spec backwards([weft_sim_name_history:grant()]) ->
+          [{weft_sim_name_history:grant(), weft_sim_name_history:grant()}].
+backwards(Grants) ->
+    [{Earlier, Later} || {Name, _, ReturnUs, Token} = Earlier <- Grants,
+                         {Same, CallUs, _, Next} = Later <- Grants,
+                         Same =:= Name, CallUs > ReturnUs, Next =< Token].
 
 free(Histories, World, #{names := Names, free_from_ms := FromMs} = Options) ->
     case stuck(Names, Histories, owned(World, Options), FromMs) of

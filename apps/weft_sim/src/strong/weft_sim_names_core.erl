@@ -11,6 +11,8 @@
 %% `users': `random'; `strangers', who also take names away from whoever has them; or `patient': one
 %% at each node, who tries to register until that succeeds, gives the name back a little later, and
 %% begins again.
+%%
+%% The notice `{set_forward, Ms}' sets the clock of the core forward.
 -module(weft_sim_names_core).
 -behaviour(weft_core).
 
@@ -24,6 +26,8 @@
                 incarnation :: non_neg_integer(),
                 core :: weft_names_strong_core:core(),
                 options :: map(),
+                %% What the clock of the core is ahead of that of the world.
+                ahead_ms = -?EPOCH_MS :: integer(),
                 next = 1 :: pos_integer(),
                 %% Commands under way; processes and what they registered.
                 asked = #{} :: #{integer() => term()},
@@ -33,8 +37,9 @@
 %% @private
 -spec init(node(), weft_core:options()) -> {#users{}, weft_core:effects()}.
 init(Self, #{incarnation := Incarnation0} = Options0) ->
-    %% Numbers of operations begin at the incarnation, and there are many of a second.
-    Incarnation = Incarnation0 bsl 20,
+    %% Numbers of operations begin at the incarnation, or at as many microseconds after it as it has
+    %% lasted.
+    Incarnation = Incarnation0 bsl 30,
     Options = Options0#{incarnation := Incarnation},
     {Core, Effects} = weft_names_strong_core:init(Self, Options),
     seen(Effects, [{after_ms, 100, users}],
@@ -54,13 +59,15 @@ handle({timer, users}, NowMs, #users{options = #{pause_ms := MaxMs}} = Users0) -
     {Ms, Users1} = uniform(MaxMs, Users0),
     {Users, Effects} = act(NowMs, Users1),
     {Users, Effects ++ [{after_ms, Ms, users}]};
+handle({notice, {set_forward, Ms}}, _NowMs, #users{ahead_ms = AheadMs} = Users) ->
+    {Users#users{ahead_ms = AheadMs + Ms}, []};
 handle({timer, {gone, Pid}}, NowMs, Users) ->
     inner({notice, {gone, Pid, killed}}, NowMs, [], Users);
 handle(Event, NowMs, Users) ->
     inner(Event, NowMs, [], Users).
 
-inner(Event, NowMs, Before, #users{core = Core0} = Users) ->
-    {Core, Effects} = weft_names_strong_core:handle(Event, NowMs - ?EPOCH_MS, Core0),
+inner(Event, NowMs, Before, #users{core = Core0, ahead_ms = AheadMs} = Users) ->
+    {Core, Effects} = weft_names_strong_core:handle(Event, NowMs + AheadMs, Core0),
     seen(Effects, Before, Users#users{core = Core}, NowMs).
 
 act(NowMs, #users{options = #{users := patient}} = Users) ->
@@ -147,8 +154,8 @@ seen({tell, Pid, {weft_names_lost, _, Name, _}}, #users{held = Held} = Users) ->
      [{notice, {history, {lost, Name, Pid}}}, {after_ms, 0, {gone, Pid}}]};
 seen({Watching, _Pid}, Users) when Watching =:= watch; Watching =:= unwatch ->
     {Users, []};
-seen({view, {lease, P} = Key, Until0}, Users) ->
-    Until = case Until0 of {Ms} -> {Ms + ?EPOCH_MS}; delete -> delete end,
+seen({view, {lease, P} = Key, Until0}, #users{ahead_ms = AheadMs} = Users) ->
+    Until = case Until0 of {Ms} -> {Ms - AheadMs}; delete -> delete end,
     {Users, [{notice, {history, {lease, P, Until}}}, {view, Key, Until}]};
 seen(Effect, Users) ->
     {Users, [Effect]}.

@@ -189,7 +189,7 @@ runs(Scope) ->
     end.
 
 %% @doc Stops a scope on this node: other nodes forget the names of this node, and this node forgets
-%% all.
+%% all. The names that its processes have in a strong scope are lost; they are told.
 -spec stop_scope(scope()) -> ok.
 stop_scope(Scope) ->
     ok = weft_services:stop({weft_names, Scope}),

@@ -12,7 +12,8 @@
 %% node was valid at most `cache_ms' ago. read/3 asks the replicas.
 %%
 %% One process for each scope on each node; the table belongs to the supervisor above. If the
-%% process has to start again, the names that this node owned are lost.
+%% process has to start again, the names that this node owned are lost; if the supervisor ends, too
+%% (`weft_names_strong_heir').
 -module(weft_names_strong).
 -behaviour(weft_names).
 
@@ -52,10 +53,8 @@ handle(Scope) -> weft_names_sup:driver(Scope).
 start_driver(Scope, Options) ->
     Driver = handle(Scope),
     ok = weft_view:put(?MODULE, {?MODULE, Driver}, Scope),
-    lists:foreach(fun({{name, Name}, own, Pid, Token, _, _, OnLost}) ->
-                          lose(OnLost, Pid, Scope, Name, Token);
-                     (_Other) -> ok
-                  end, ets:tab2list(Driver)),
+    ok = weft_names_strong_heir:appoint(Driver, Scope),
+    ok = weft_names_strong_heir:tell(Driver, Scope),
     %% An incarnation of the process, not of the node: it starts without memory.
     Incarnation = erlang:system_time(microsecond),
     weft_driver:start_link(Driver, weft_names_strong_core,
@@ -63,10 +62,6 @@ start_driver(Scope, Options) ->
                                                           incarnation => Incarnation,
                                                           view_module => weft_service_table,
                                                           clock => weft_suspension})).
-
-lose(exit, Pid, Scope, Name, _Token) -> exit(Pid, {weft_names_lost, Scope, Name});
-lose(kill, Pid, _Scope, _Name, _Token) -> exit(Pid, kill);
-lose(tell, Pid, Scope, Name, Token) -> Pid ! {weft_names_lost, Scope, Name, Token}.
 
 %% @doc Registers a process, of whatever node.
 -spec register(handle(), Name :: term(), pid(), Meta :: term()) ->

@@ -32,6 +32,9 @@
 
 %% Incarnations are microseconds.
 -define(FURTHER, 1 bsl 24).
+%% So many ticks replicas count between two events at most. It is what the margin of a lease leaves
+%% when the rates of the clocks differ by a tenth.
+-define(TICKS_MAX, 2).
 
 -record(core, {
     self :: node(),
@@ -40,6 +43,9 @@
     has_new_incarnation = false :: boolean(),
     scope :: term(),
     options :: weft_names_strong_options:options(),
+    %% How long this node has run, as its replicas count it, and when that was last counted.
+    age_ms = 0 :: non_neg_integer(),
+    counted_ms = none :: none | integer(),
     view :: {non_neg_integer(), [node()]},
     %% The replicas of each partition, and the partitions that this node has a replica of.
     places :: #{non_neg_integer() => [node()]},
@@ -83,10 +89,20 @@ placed({_, Voters} = View, #core{self = Self, options = Options} = Core) ->
 %% @private
 -spec handle(weft_core:event(), integer(), core()) -> {core(), weft_core:effects()}.
 handle(Event, NowMs, Core0) ->
-    {Core, Effects} = event(Event, NowMs, Core0),
+    {Core, Effects} = event(Event, NowMs, aged(NowMs, Core0)),
     lists:foldr(fun({connect, Node}, {C, Rest}) -> dialled(Node, Rest, NowMs, C);
                    (Effect, {C, Rest}) -> {C, [Effect | Rest]}
                 end, {Core, []}, Effects).
+
+%% The clock jumps forward when the host was suspended, and also when its system clock is set. For
+%% the owner of a lease it is safe to count too much time. Replicas wait until a lease of another
+%% node is over, so for them it is safe to count too little: they have a clock of their own, which
+%% does not follow a jump.
+aged(NowMs, #core{counted_ms = none} = Core) ->
+    Core#core{counted_ms = NowMs};
+aged(NowMs, #core{age_ms = AgeMs, counted_ms = CountedMs, options = #{tick_ms := TickMs}} = Core) ->
+    PassedMs = min(NowMs - CountedMs, ?TICKS_MAX * TickMs),
+    Core#core{age_ms = AgeMs + PassedMs, counted_ms = NowMs}.
 
 %% Does not dial again before an attempt has had time to fail.
 dialled(Node, Rest, NowMs, #core{dialled = Dialled, options = #{renew_ms := RenewMs}} = Core) ->
@@ -159,7 +175,7 @@ lost(Node, NowMs, #core{up = Up, replicas = Replicas, outbox = Outbox} = Core0) 
     Core1 = Core0#core{up = maps:remove(Node, Up), outbox = maps:remove(Node, Outbox)},
     Core = Core1#core{replicas = maps:map(
         fun(P, Replica) ->
-            weft_names_strong_replica:node_down(Node, Replica, env(P, NowMs, Core1))
+            weft_names_strong_replica:node_down(Node, Replica, env(P, Core1))
         end, Replicas)},
     of_owner(weft_names_strong_owner:down(Node, Core#core.owner, owner_env(NowMs, Core)), [],
               NowMs, Core).
@@ -200,9 +216,9 @@ viewed(_Older, Core) ->
 
 %% --- what is for whom -------------------------------------------------------------------------
 
-env(P, NowMs, #core{self = Self, incarnation = Incarnation, up = Up, latest = Latest,
-                    places = Places, options = Options, view = {Number, _}}) ->
-    #{now_ms => NowMs, self => {Self, Incarnation}, up => Up, latest => Latest,
+env(P, #core{self = Self, incarnation = Incarnation, up = Up, latest = Latest, age_ms = AgeMs,
+             places = Places, options = Options, view = {Number, _}}) ->
+    #{now_ms => AgeMs, self => {Self, Incarnation}, up => Up, latest => Latest,
       replicas => map_get(P, Places), founds => Number =:= 1, options => Options}.
 
 owner_env(NowMs, #core{self = Self, incarnation = Incarnation, scope = Scope, up = Up,
@@ -228,13 +244,13 @@ part(From, {removal, Msg}, NowMs, Core) ->
 part(_From, {P, _What, _Msg}, _NowMs, #core{places = Places} = Core)
   when not is_map_key(P, Places) ->
     {Core, []};
-part(From, {P, home, Msg}, NowMs, #core{up = Up} = Core) ->
+part(From, {P, home, Msg}, _NowMs, #core{up = Up} = Core) ->
     Member = {From, map_get(From, Up)},
     with_replica(P, fun(R, Env) -> weft_names_strong_replica:handle(Member, Msg, R, Env) end,
-                 NowMs, Core);
-part(From, {P, ask, Msg}, NowMs, Core) ->
+                 Core);
+part(From, {P, ask, Msg}, _NowMs, Core) ->
     with_replica(P, fun(R, Env) -> weft_names_strong_replica:request(From, Msg, R, Env) end,
-                 NowMs, Core);
+                 Core);
 part(From, {P, answer, Msg}, NowMs, #core{owner = Owner0} = Core) ->
     {Owner, Effects} = weft_names_strong_owner:answer(From, P, Msg, Owner0,
                                                         owner_env(NowMs, Core)),
@@ -261,18 +277,18 @@ removal(_From, {given_back, {Node, _, _}, _Token} = Msg, _NowMs, #core{up = Up} 
 removal(_From, _OfANewerVersion, _NowMs, Core) ->
     {Core, []}.
 
-with_replica(P, Fun, NowMs, Core0) ->
-    {Replica0, #core{replicas = Replicas} = Core} = replica(P, NowMs, Core0),
-    {Replica, Out} = Fun(Replica0, env(P, NowMs, Core)),
+with_replica(P, Fun, Core0) ->
+    {Replica0, #core{replicas = Replicas} = Core} = replica(P, Core0),
+    {Replica, Out} = Fun(Replica0, env(P, Core)),
     {Core#core{replicas = Replicas#{P => Replica}},
      [{send, Node, {P, what(Msg), Msg}} || {Node, Msg} <- Out]}.
 
-replica(P, NowMs, #core{replicas = Replicas, rand = Rand0} = Core) ->
+replica(P, #core{replicas = Replicas, rand = Rand0} = Core) ->
     case Replicas of
         #{P := Replica} -> {Replica, Core};
         #{} ->
             {Seed, Rand} = rand:uniform_s(1 bsl 50, Rand0),
-            {weft_names_strong_replica:new(rand:seed_s(exsss, Seed), env(P, NowMs, Core)),
+            {weft_names_strong_replica:new(rand:seed_s(exsss, Seed), env(P, Core)),
              Core#core{rand = Rand}}
     end.
 
@@ -310,7 +326,7 @@ packed([Effect | Rest], Core0) ->
 ticked(NowMs, #core{mine = Mine, options = #{tick_ms := TickMs}} = Core0) ->
     {Core1, Effects} = lists:foldl(
         fun(P, {Core, Acc}) ->
-            {Changed, Out} = with_replica(P, fun weft_names_strong_replica:tick/2, NowMs, Core),
+            {Changed, Out} = with_replica(P, fun weft_names_strong_replica:tick/2, Core),
             {Changed, lists:reverse(Out, Acc)}
         end, {Core0, []}, lists:usort(Mine ++ maps:keys(Core0#core.replicas))),
     {Owner, Asked} = weft_names_strong_owner:tick(Core1#core.owner, owner_env(NowMs, Core1)),

@@ -44,9 +44,10 @@
                  latest := #{node() => Incarnation :: non_neg_integer()},
                  replicas := [node()], founds := boolean(),
                  options := weft_names_strong_options:options()}.
-%% `up': the nodes with a link, with the incarnation that they told. `latest': the latest
-%% incarnation heard of each. `replicas': the nodes that should have a replica of this partition.
-%% `founds': a partition that never existed may be founded.
+%% `now_ms': how long this node has run, by a clock that may be late but never early (see
+%% `weft_names_strong_core'). `up': the nodes with a link, with the incarnation that they told.
+%% `latest': the latest incarnation heard of each. `replicas': the nodes that should have a replica
+%% of this partition. `founds': a partition that never existed may be founded.
 
 -record(leader, {
     ballot :: ballot(),

@@ -255,9 +255,13 @@ leads(Ballot, #replica{position = Position, table = Table} = Replica, #{self := 
     led(weft_names_strong_leader:start(Ballot, Position, Table, Env),
         Replica#replica{leader = Self}).
 
-%% Tokens continue from one founding to the next, because a later incarnation has a greater number.
-founded(Ballot, Members, Replica, #{self := {_, Incarnation}} = Env) ->
-    leads(Ballot, Replica#replica{promised = Ballot, position = {{0, none, 0}, Incarnation},
+%% Tokens continue from one founding to the next. The incarnation is the microsecond when the
+%% founder started, so the number is that of the present one: it is greater if the founder has
+%% restarted, and also if it has not, because there are fewer operations than microseconds.
+founded(Ballot, Members, #replica{position = {_, LastNo}} = Replica,
+        #{self := {_, Incarnation}, now_ms := NowMs} = Env) ->
+    No = max(Incarnation + NowMs * 1000, LastNo),
+    leads(Ballot, Replica#replica{promised = Ballot, position = {{0, none, 0}, No},
                                   table = weft_names_strong_table:new(lists:sort(Members))}, Env).
 
 %% --- time -------------------------------------------------------------------------------------

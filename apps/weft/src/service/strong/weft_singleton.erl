@@ -162,6 +162,13 @@ ask(Singleton) ->
 
 answered({ok, Token}, Singleton) ->
     run((unwatched(Singleton))#singleton{token = Token});
+%% The name was registered for this process after all, when the caller had given up.
+answered({error, {taken, Self}}, #singleton{handle = Handle, name = {_, Name}} = Singleton)
+  when Self =:= self() ->
+    case weft_names_strong:held(Handle, Name) of
+        {ok, Token} -> answered({ok, Token}, Singleton);
+        undefined -> {noreply, wait(unwatched(Singleton))}
+    end;
 answered({error, {taken, Holder}}, Singleton) ->
     {noreply, wait(watch(Holder, Singleton))};
 answered({error, _}, Singleton) ->
