@@ -275,6 +275,32 @@ a_hundred_thousand_adds_leave_as_many_test_() ->
          ?assertEqual(Numbers, M:value(State))
      end}.
 
+%% Also where what arrives is looked at.
+what_arrives_costs_what_is_new_test_() ->
+    {timeout, 60,
+     fun() ->
+         M = weft_crdt_orset,
+         {ok, Delta} = M:mutate({add, new}, {b, 0}, M:new()),
+         Few = done(M, a, [{add_all, lists:seq(1, 100)}]),
+         Many = done(M, a, [{add_all, lists:seq(1, 100000)}]),
+         Crowded = all_of(M, [done(M, {Actor, 1}, [{add, x}]) || Actor <- lists:seq(1, 10000)]),
+         Costs = [{reductions(fun() -> M:difference(Delta, State) end),
+                   reductions(fun() -> M:merge(State, Delta) end)}
+                  || State <- [Few, Many, Crowded]],
+         Max = 20 * lists:max(tuple_to_list(hd(Costs))),
+         ?assertEqual([], [Cost || {Difference, Merge} = Cost <- Costs,
+                                   max(Difference, Merge) > Max])
+     end}.
+
+%% Once in a while a collection of garbage counts, too.
+reductions(Fun) ->
+    lists:min([begin
+                   {reductions, Before} = process_info(self(), reductions),
+                   _ = Fun(),
+                   {reductions, After} = process_info(self(), reductions),
+                   After - Before
+               end || _ <- lists:seq(1, 5)]).
+
 a_delta_of_a_counter_with_many_actors_is_small_test() ->
     M = weft_crdt_gcounter,
     State = maps:from_list([{{Actor, 1}, 7} || Actor <- lists:seq(1, 128)]),
