@@ -16,40 +16,40 @@ keys_that_change_all_the_time_hold_up_no_others_test() ->
     ?assertEqual({Keys, Keys}, {lists:sort(Once), lists:sort(Twice)}).
 
 changed_on_its_way(N, Before) ->
-    {Seq, [], [{Key, gcounter, _}], Buffer} = ?BUFFER:next(1, Before),
+    {Seq, [], [{Key, gcounter, _}], _, Buffer} = ?BUFFER:next(1, Before),
     {Key, ?BUFFER:acked(Seq, counted(Key, N, Buffer))}.
 
 %% What is left over for one message has the rest of its room filled.
 a_message_has_keys_of_both_turns_test() ->
-    {Seq, [], Some, Buffer} = ?BUFFER:next(60, counted([1, 2, 3], 1, ?BUFFER:new(0))),
+    {Seq, [], Some, _, Buffer} = ?BUFFER:next(60, counted([1, 2, 3], 1, ?BUFFER:new(0))),
     Sent = [Key || {Key, _, _} <- Some],
     ?assertMatch([_, _], Sent),
-    {_, [], All, _} = ?BUFFER:next(1000, ?BUFFER:acked(Seq, counted(Sent, 2, Buffer))),
+    {_, [], All, _, _} = ?BUFFER:next(1000, ?BUFFER:acked(Seq, counted(Sent, 2, Buffer))),
     ?assertEqual([1, 2, 3], lists:sort([Key || {Key, _, _} <- All])).
 
 %% Of a message that was lost, and of what has changed since, wherever it waits.
 what_was_not_acknowledged_comes_with_what_has_changed_since_test() ->
-    {Seq, [], [{Lost, _, _}], Buffer} = ?BUFFER:next(1, counted([1, 2, 3], 1, ?BUFFER:new(0))),
+    {Seq, [], [{Lost, _, _}], _, Buffer} = ?BUFFER:next(1, counted([1, 2, 3], 1, ?BUFFER:new(0))),
     Again = ?BUFFER:resend(Seq, counted([Lost, 4], 2, Buffer)),
     ?assertEqual(4, ?BUFFER:count(Again)),
     Expected = [{Key, gcounter, #{{a, 1} => case lists:member(Key, [Lost, 4]) of
                                                 true -> 2;
                                                 false -> 1
                                             end}} || Key <- [1, 2, 3, 4]],
-    {_, [], Items, Empty} = ?BUFFER:next(1000, Again),
+    {_, [], Items, _, Empty} = ?BUFFER:next(1000, Again),
     ?assertEqual(Expected, lists:sort(Items)),
     ?assertEqual(none, ?BUFFER:next(1000, Empty)).
 
 both_turns_count_for_what_may_wait_test() ->
-    {Seq, [], [_], Buffer} = ?BUFFER:next(1, counted([1, 2], 1, ?BUFFER:new(0))),
+    {Seq, [], [_], _, Buffer} = ?BUFFER:next(1, counted([1, 2], 1, ?BUFFER:new(0))),
     Full = counted([3, 4, 5], 1, 3, ?BUFFER:acked(Seq, Buffer)),
-    {Last, [], [_, _, _], Sent} = ?BUFFER:next(1000, Full),
+    {Last, [], [_, _, _], _, Sent} = ?BUFFER:next(1000, Full),
     ?assertNot(?BUFFER:is_behind(Full)),
     ?assertNot(?BUFFER:is_behind(Sent)),
     ?assert(?BUFFER:is_behind(?BUFFER:acked(Last, Sent))).
 
 what_was_heard_waits_in_neither_turn_test() ->
-    {Seq, [], [{First, _, _}], Buffer} = ?BUFFER:next(1, counted([1, 2], 1, ?BUFFER:new(0))),
+    {Seq, [], [{First, _, _}], _, Buffer} = ?BUFFER:next(1, counted([1, 2], 1, ?BUFFER:new(0))),
     [Second] = [1, 2] -- [First],
     Both = counted([3], 1, ?BUFFER:acked(Seq, Buffer)),
     Heard = lists:foldl(fun(Key, B) ->
@@ -64,7 +64,7 @@ what_waits_is_read_in_its_former_shape_test() ->
     Former = {buffer, #{1 => Change(7), 2 => Change(1)}, {5, #{1 => Change(6)}}, 5, 0, false},
     ?assertEqual(3, ?BUFFER:count(Former)),
     ?assertEqual(4, ?BUFFER:count(counted([3], 1, Former))),
-    {_, [], Items, _} = ?BUFFER:next(1000, ?BUFFER:resend(5, counted([3], 1, Former))),
+    {_, [], Items, _, _} = ?BUFFER:next(1000, ?BUFFER:resend(5, counted([3], 1, Former))),
     ?assertEqual([{1, gcounter, #{{a, 1} => 7}}, {2, gcounter, #{{a, 1} => 1}},
                   {3, gcounter, #{{a, 1} => 1}}], lists:sort(Items)).
 

@@ -84,20 +84,21 @@ without(Key, Type, Packed, Table, Waiting) ->
     end.
 
 %% @doc The next message, if none is on its way and something waits: at least one item, and not much
-%% more than so many bytes.
--spec next(Bytes :: pos_integer(), buffer()) ->
-          {Seq :: integer(), Shared :: [item()], Own :: [item()], buffer()} | none.
-next(Bytes, #buffer{sent = none, seq = Seq0} = Buffer) ->
+%% more than so many bytes, unless the first one has more. Bytes: how many it has.
+-spec next(MaxBytes :: pos_integer(), buffer()) ->
+          {Seq :: integer(), Shared :: [item()], Own :: [item()], Bytes :: pos_integer(), buffer()}
+        | none.
+next(Max, #buffer{sent = none, seq = Seq0} = Buffer) ->
     {First, Second} = turned(turns(Buffer)),
-    {Left, OfFirst} = taken(maps:next(maps:iterator(First)), Bytes, []),
+    {Left, OfFirst} = taken(maps:next(maps:iterator(First)), Max, []),
     case taken(maps:next(maps:iterator(Second)), Left, OfFirst) of
         {_, []} -> none;
-        {_, Taken} ->
+        {Room, Taken} ->
             Sent = maps:from_list([{Key, Value} || {Key, Value, _} <- Taken]),
             Items = fun(Wanted) -> [Item || {_, {_, _, Kind}, Item} <- Taken, Kind =:= Wanted] end,
             Rest = fun(Turn) -> maps:without(maps:keys(Sent), Turn) end,
             Seq = Seq0 + 1,
-            {Seq, Items(shared), Items(own),
+            {Seq, Items(shared), Items(own), Max - Room,
              Buffer#buffer{waiting = {Rest(First), Rest(Second)}, sent = {Seq, Sent}, seq = Seq}}
     end;
 next(_, _) ->
