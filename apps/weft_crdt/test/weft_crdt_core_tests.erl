@@ -250,7 +250,7 @@ what_is_shared_and_asked_for_is_sent_as_asked_for_test() ->
     Buffer = lists:foldl(fun(Kind, B) ->
                              weft_crdt_buffer:add(k, gcounter, #{a => 1}, Kind, 10, B)
                          end, weft_crdt_buffer:new(0), [shared, own, shared]),
-    ?assertMatch({1, [], [{k, gcounter, _}], _}, weft_crdt_buffer:next(1000, Buffer)).
+    ?assertMatch({1, [], [{k, gcounter, _}], _, _}, weft_crdt_buffer:next(1000, Buffer)).
 
 %% --- many neighbours --------------------------------------------------------------------------
 

@@ -166,6 +166,43 @@ a_file_that_can_not_be_rewritten_goes_on_test() ->
           ?assertEqual([{x, gcounter, #{{a, 1} => 200}}], read(Dir))
       end).
 
+%% A directory stands for a node that has no descriptor left at that moment.
+a_file_that_can_not_be_read_goes_on_test() ->
+    in_directory(
+      fun(Dir) ->
+          Put = fun(N) ->
+                    ok = weft_crdt_log:keep(weft_crdt, [{kept, {x, gcounter, #{{a, 1} => N}}}])
+                end,
+          with(Dir, fun() ->
+                        %% In the directory of the lock, as the file is.
+                        ok = file:make_dir(file(Dir) ++ ".none"),
+                        ok = with_file(file(Dir) ++ ".none"),
+                        quiet(fun() -> [Put(N) || N <- lists:seq(1, 200)] end),
+                        ?assert(filelib:file_size(file(Dir)) > 2000),
+                        ok = with_file(file(Dir)),
+                        [Put(N) || N <- lists:seq(201, 400)],
+                        ?assert(filelib:file_size(file(Dir)) < 8000)
+                    end),
+          ?assertEqual([{x, gcounter, #{{a, 1} => 400}}], read(Dir))
+      end).
+
+%% As at a start: what is written behind damage would not be read.
+damage_that_is_found_while_it_runs_is_named_test() ->
+    in_directory(
+      fun(Dir) ->
+          process_flag(trap_exit, true),
+          {ok, Log} = weft_crdt_log:start_link(Dir, 200),
+          {ok, Magic} = file:read_file(file(Dir)),
+          ok = file:write_file(file(Dir), [Magic, binary:copy(<<1>>, 20)]),
+          Counts = maps:from_list([{{a, N}, 1} || N <- lists:seq(1, 100)]),
+          quiet(fun() ->
+                    ok = weft_crdt_log:keep(weft_crdt, [{kept, {x, gcounter, Counts}}]),
+                    receive {'EXIT', Log, Reason} ->
+                        ?assertEqual({crdt_file, {damaged, file(Dir)}}, Reason)
+                    end
+                end)
+      end).
+
 %% A device that takes half of it stands for a full disk. What was begun is no damage.
 what_can_not_be_written_has_not_happened_test() ->
     in_directory(
@@ -448,6 +485,10 @@ not_held(Dir) -> atomics:sub(persistent_term:get({weft_directory_lock, Dir, weft
 
 with_device(Device) ->
     _ = sys:replace_state(weft_crdt_log, fun(Log) -> setelement(3, Log, Device) end),
+    ok.
+
+with_file(File) ->
+    _ = sys:replace_state(weft_crdt_log, fun(Log) -> setelement(2, Log, File) end),
     ok.
 
 writer() ->

@@ -27,6 +27,14 @@ a_message_is_repeated_later_each_time_test() ->
                                 end, offered(peers()), lists:seq(1, 6)),
     ?assertEqual([2000, 4000, 8000, 16000, 30000, 30000], Times).
 
+%% Copies of it would fill the queue before a slow link.
+a_large_message_is_not_repeated_while_it_may_be_on_its_way_test() ->
+    {ok, Large} = weft_crdt_lww_register:mutate({set, binary:copy(<<0>>, 23000000)}, {{a, 1}, 0},
+                                                weft_crdt_lww_register:new()),
+    {send, [{send, b, {deltas, Seq, _, _, [_]}}, {after_ms, Ms, {resend, b, Seq}}], _} =
+        next(weft_crdt_sending:offer(b, {key, lww_register, Large}, 50, peers())),
+    ?assert(Ms >= 20000, Ms).
+
 what_was_acknowledged_or_has_no_neighbour_is_not_due_test() ->
     {send, [{send, b, {deltas, Seq, _, _, _}} | _], Sent} = next(offered(peers())),
     ?assertEqual(false, weft_crdt_sending:is_due(b, Seq, weft_crdt_sending:acked(b, Seq, Sent))),

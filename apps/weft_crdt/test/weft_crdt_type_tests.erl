@@ -12,23 +12,30 @@
 -define(ACTORS, [a, b, c]).
 
 laws_test_() ->
-    [{atom_to_list(Type) ++ " " ++ Name,
-      {timeout, 1200, ?_assert(proper:quickcheck(Property(Type), [{numtests, count()}, quiet]))}}
-     || Type <- weft_crdt_type:names(),
-        {Name, Property} <- [{"merging is commutative, associative and idempotent", fun laws/1},
-                             {"deltas are states, in any order", fun deltas/1},
-                             {"a difference is what the other lacks", fun differences/1},
-                             {"what is sent arrives, and nothing else", fun packed/1},
-                             {"the value is that of the model", fun model/1}]].
+    [holds(Type, Type, Law) || Type <- weft_crdt_type:names(), Law <- laws()]
+        ++ [holds(Type, Type, {"the value is that of the model", fun model/2})
+            || Type <- weft_crdt_type:names()]
+        ++ [holds(ormap, field_of_two_types, Law)
+            || Law <- [{"the type that is shown can be updated", fun shown/2} | laws()]].
+
+laws() -> [{"merging is commutative, associative and idempotent", fun laws/2},
+           {"deltas are states, in any order", fun deltas/2},
+           {"a difference is what the other lacks", fun differences/2},
+           {"what is sent arrives, and nothing else", fun packed/2}].
+
+holds(Type, Operations, {Name, Property}) ->
+    {atom_to_list(Operations) ++ " " ++ Name,
+     {timeout, 1200, ?_assert(proper:quickcheck(Property(Type, steps(Operations)),
+                                                [{numtests, count()}, quiet]))}}.
 
 count() ->
     case os:getenv("FULL") of false -> 100; _ -> 5000 end.
 
 %% --- laws -------------------------------------------------------------------------------------
 
-laws(Type) ->
+laws(Type, SomeSteps) ->
     M = module(Type),
-    ?FORALL(Steps, steps(Type),
+    ?FORALL(Steps, SomeSteps,
             begin
                 #{a := A, b := B, c := C} = states(Type, Steps),
                 AB = M:merge(A, B),
@@ -37,9 +44,9 @@ laws(Type) ->
                     andalso M:merge(A, M:new()) =:= A
             end).
 
-deltas(Type) ->
+deltas(Type, SomeSteps) ->
     M = module(Type),
-    ?FORALL({Steps, Salt}, {steps(Type), integer()},
+    ?FORALL({Steps, Salt}, {SomeSteps, integer()},
             begin
                 {States, Deltas} = run(Type, Steps),
                 Shuffled = [D || {_, D} <- lists:sort([{erlang:phash2({Salt, I}), D}
@@ -48,9 +55,9 @@ deltas(Type) ->
                     =:= lists:foldl(fun M:merge/2, M:new(), maps:values(States))
             end).
 
-differences(Type) ->
+differences(Type, SomeSteps) ->
     M = module(Type),
-    ?FORALL(Steps, steps(Type),
+    ?FORALL(Steps, SomeSteps,
             begin
                 #{a := A, b := B} = states(Type, Steps),
                 Lacking = M:difference(A, B),
@@ -61,14 +68,35 @@ differences(Type) ->
                     andalso M:difference(A, M:new()) =:= A
             end).
 
-packed(Type) ->
+packed(Type, SomeSteps) ->
     M = module(Type),
-    ?FORALL({Steps, Bad}, {steps(Type), weft_crdt_world:bad()},
+    ?FORALL({Steps, Bad}, {SomeSteps, weft_crdt_world:bad()},
             begin
                 #{a := A, b := B} = states(Type, Steps),
                 {ok, A} =:= M:unpack(M:pack(A), none_retired())
                     andalso does_not_crash(M, Bad, B)
                     andalso does_not_crash(M, damaged(M:pack(A), Bad), B)
+            end).
+
+%% And what it no longer has gives way to the other type.
+shown(Type, SomeSteps) ->
+    M = module(Type),
+    ?FORALL(Steps, SomeSteps,
+            begin
+                #{a := State} = states(Type, Steps),
+                case M:value(State) of
+                    #{f := true} ->
+                        {ok, Delta} = M:mutate({update, f, ew_flag, disable}, {a, 0}, State),
+                        case M:value(M:merge(State, Delta)) of
+                            #{f := Elements} -> is_list(Elements);
+                            None -> None =:= #{}
+                        end;
+                    #{f := [Element | Elements]} ->
+                        Remove = {update, f, orset, {remove, Element}},
+                        {ok, Delta} = M:mutate(Remove, {a, 0}, State),
+                        maps:get(f, M:value(M:merge(State, Delta)), []) =:= Elements;
+                    None -> None =:= #{}
+                end
             end).
 
 does_not_crash(M, Term, State) ->
@@ -90,9 +118,9 @@ damaged(_, Bad) -> [Bad].
 
 %% --- models -----------------------------------------------------------------------------------
 
-model(Type) ->
+model(Type, SomeSteps) ->
     M = module(Type),
-    ?FORALL(Steps, steps(Type),
+    ?FORALL(Steps, SomeSteps,
             begin
                 #{a := State} = states(Type, Steps),
                 Value = M:value(State),
@@ -184,7 +212,10 @@ operation(Register) when Register =:= lww_register; Register =:= mv_register -> 
 operation(Flag) when Flag =:= ew_flag; Flag =:= dw_flag -> oneof([enable, disable]);
 operation(ormap) ->
     oneof([{update, tags, orset, operation(orset)}, {update, name, mv_register, {set, range(1, 9)}},
-           {update, on, ew_flag, operation(ew_flag)}, {remove, oneof([tags, name, on])}]).
+           {update, on, ew_flag, operation(ew_flag)}, {remove, oneof([tags, name, on])}]);
+operation(field_of_two_types) ->
+    frequency([{4, {update, f, orset, operation(orset)}}, {2, {update, f, ew_flag, enable}},
+               {1, {update, f, ew_flag, disable}}, {1, {remove, f}}]).
 
 states(Type, Steps) -> element(1, run(Type, Steps)).
 
@@ -194,8 +225,11 @@ run(Type, Steps) ->
                     case Step of
                         {do, Actor, Operation} ->
                             State = map_get(Actor, States),
-                            {ok, Delta} = M:mutate(Operation, {Actor, NowUs}, State),
-                            {States#{Actor := M:merge(State, Delta)}, [Delta | Deltas]};
+                            case M:mutate(Operation, {Actor, NowUs}, State) of
+                                {ok, Delta} ->
+                                    {States#{Actor := M:merge(State, Delta)}, [Delta | Deltas]};
+                                {error, {type_of_field, f, _Shown}} -> {States, Deltas}
+                            end;
                         {take, Actor, Other} ->
                             Both = M:merge(map_get(Actor, States), map_get(Other, States)),
                             {States#{Actor := Both}, Deltas}
@@ -233,7 +267,14 @@ a_field_has_one_type_test() ->
                  M:mutate({update, f, ew_flag, enable}, {a, 0}, A)),
     ?assertEqual({error, {no_type_of_field, clset}},
                  M:mutate({update, f, clset, {add, 1}}, {a, 0}, A)),
-    ?assertEqual(#{f => true}, M:value(M:merge(A, B))).
+    Both = M:merge(A, B),
+    ?assertEqual(#{f => true}, M:value(Both)),
+    ?assertEqual({error, {type_of_field, f, ew_flag}},
+                 M:mutate({update, f, orset, {add, 2}}, {a, 0}, Both)),
+    Disabled = done(M, a, [{update, f, ew_flag, disable}], Both),
+    ?assertEqual(#{f => [1]}, M:value(Disabled)),
+    ?assertEqual(#{f => [1, 2]}, M:value(done(M, b, [{update, f, orset, {add, 2}}], Disabled))),
+    ?assertEqual(#{}, M:value(done(M, a, [{remove, f}], Both))).
 
 a_clock_that_was_set_back_does_not_hide_a_write_test() ->
     M = weft_crdt_lww_register,
@@ -274,6 +315,32 @@ a_hundred_thousand_adds_leave_as_many_test_() ->
                              end, M:new(), Numbers),
          ?assertEqual(Numbers, M:value(State))
      end}.
+
+%% Also where what arrives is looked at.
+what_arrives_costs_what_is_new_test_() ->
+    {timeout, 60,
+     fun() ->
+         M = weft_crdt_orset,
+         {ok, Delta} = M:mutate({add, new}, {b, 0}, M:new()),
+         Few = done(M, a, [{add_all, lists:seq(1, 100)}]),
+         Many = done(M, a, [{add_all, lists:seq(1, 100000)}]),
+         Crowded = all_of(M, [done(M, {Actor, 1}, [{add, x}]) || Actor <- lists:seq(1, 10000)]),
+         Costs = [{reductions(fun() -> M:difference(Delta, State) end),
+                   reductions(fun() -> M:merge(State, Delta) end)}
+                  || State <- [Few, Many, Crowded]],
+         Max = 20 * lists:max(tuple_to_list(hd(Costs))),
+         ?assertEqual([], [Cost || {Difference, Merge} = Cost <- Costs,
+                                   max(Difference, Merge) > Max])
+     end}.
+
+%% Once in a while a collection of garbage counts, too.
+reductions(Fun) ->
+    lists:min([begin
+                   {reductions, Before} = process_info(self(), reductions),
+                   _ = Fun(),
+                   {reductions, After} = process_info(self(), reductions),
+                   After - Before
+               end || _ <- lists:seq(1, 5)]).
 
 a_delta_of_a_counter_with_many_actors_is_small_test() ->
     M = weft_crdt_gcounter,

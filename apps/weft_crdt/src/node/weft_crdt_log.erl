@@ -11,8 +11,8 @@
 %% loses nothing, that of the machine may lose the last seconds.
 %%
 %% What can not be written, on a full disk, for example, has not happened: what was begun of it is
-%% cut off, and the store is told (`keep/2'). If there is no room for a file that is rewritten, the
-%% one that there is goes on.
+%% cut off, and the store is told (`keep/2'). If there is no room for a file that is rewritten, or
+%% the one that there is can not be read at that moment, that one goes on.
 %%
 %% A node that stood still may have lost its directory to another one. It is asked before anything
 %% is written, and once more before it counts (`weft_directory_lock:is_held/2'); a change waits,
@@ -117,7 +117,7 @@ appended(Items, From, Tries, #log{file = File, device = Device, bytes = Bytes} =
             case is_held(File) of
                 true ->
                     gen_server:reply(From, ok),
-                    {noreply, compacted(Written)};
+                    compacted(Written);
                 false -> again(Items, From, Tries, Written)
             end;
         false -> again(Items, From, Tries, Log);
@@ -185,21 +185,29 @@ record(Item) ->
     [<<(byte_size(Term)):32, (erlang:crc32(Term)):32>>, Term].
 
 compacted(#log{bytes = Bytes, rewrite_at = At} = Log) when Bytes < At ->
-    Log;
-compacted(#log{file = File, device = Device, bytes = Bytes, rewrite_min = Min} = Log) ->
+    {noreply, Log};
+compacted(#log{file = File} = Log) ->
     StartMs = erlang:monotonic_time(millisecond),
-    {ok, Items, _} = read(File),
-    case rewritten(Items, File) of
-        {ok, Rewritten} ->
-            New = opened(Rewritten, File, Min),
-            _ = file:close(Device),
-            ok = lasted(erlang:monotonic_time(millisecond) - StartMs, New),
-            New;
-        {error, Reason} ->
-            %% Perhaps there is no room for both. All is in the file that there is.
-            logger:warning("weft_crdt: a file was not rewritten, and grows on: ~0tp", [Reason]),
-            Log#log{rewrite_at = 2 * Bytes}
+    case read(File) of
+        {ok, Items, _} -> {noreply, compacted(rewritten(Items, File), StartMs, Log)};
+        %% What is written behind it would not be read.
+        {error, {damaged, _} = Reason} -> {stop, {crdt_file, Reason}, Log};
+        {error, Reason} -> {noreply, grows_on(Reason, Log)}
     end.
+
+%% The former device is closed first: there may be no descriptor for one more.
+compacted({ok, Bytes}, StartMs, #log{file = File, device = Device, rewrite_min = Min}) ->
+    _ = file:close(Device),
+    Log = opened(Bytes, File, Min),
+    ok = lasted(erlang:monotonic_time(millisecond) - StartMs, Log),
+    Log;
+compacted({error, Reason}, _StartMs, Log) ->
+    grows_on(Reason, Log).
+
+%% Perhaps there is no room for both, or no descriptor now. All is in the file that there is.
+grows_on(Reason, #log{bytes = Bytes} = Log) ->
+    logger:warning("weft_crdt: a file was not rewritten, and grows on: ~0tp", [Reason]),
+    Log#log{rewrite_at = 2 * Bytes}.
 
 %% The store waits for it with its next change.
 lasted(Ms, #log{file = File, bytes = Bytes}) when Ms >= ?LONG_MS ->

@@ -4,9 +4,14 @@
 %% it.
 %%
 %% A delta is `shared' if all other neighbours that this node serves get it too, so that the
-%% receiver need not pass it on to them; and `own' if only this neighbour asked for it. When as many
-%% keys wait as may, deltas of others are dropped, and the buffer is `behind': once it is empty, the
-%% two stores have to be compared.
+%% receiver need not pass it on to them; and `own' if only this neighbour asked for it.
+%%
+%% Keys wait in two turns. A key that begins to wait comes into the second one, which has its turn
+%% when all of the first one is on its way. So a key that changes all the time does not hold up
+%% others, wherever it is in the order of the map.
+%%
+%% When as many keys wait as may, deltas of others are dropped, and the buffer is `behind': once it
+%% is empty, the two stores have to be compared.
 -module(weft_crdt_buffer).
 
 -export([new/1, add/6, heard/5, next/2, acked/2, resend/2, tries/1, is_behind/1, caught_up/1,
@@ -20,7 +25,8 @@
 -type waiting() :: #{Key :: term() => {weft_crdt_type:name(), weft_crdt_type:state(), kind()}}.
 
 -record(buffer, {
-    waiting = #{} :: waiting(),
+    %% The first turn and the second one. Earlier code had one map.
+    waiting = {#{}, #{}} :: {waiting(), waiting()} | waiting(),
     sent = none :: none | {Seq :: integer(), waiting()},
     seq :: integer(),
     tries = 0 :: non_neg_integer(),
@@ -35,15 +41,21 @@ new(Seq) -> #buffer{seq = Seq}.
 %% @doc One more delta. Max: how many keys may wait.
 -spec add(Key :: term(), weft_crdt_type:name(), weft_crdt_type:state(), kind(),
           Max :: pos_integer(), buffer()) -> buffer().
-add(Key, Type, Delta, Kind, Max, #buffer{waiting = Waiting} = Buffer) ->
-    case Waiting of
-        #{Key := Before} ->
-            Buffer#buffer{waiting = Waiting#{Key := joined(Before, {Type, Delta, Kind})}};
-        #{} when map_size(Waiting) >= Max ->
+add(Key, Type, Delta, Kind, Max, Buffer) ->
+    Change = {Type, Delta, Kind},
+    case turns(Buffer) of
+        {#{Key := Before} = First, Second} ->
+            Buffer#buffer{waiting = {First#{Key := joined(Before, Change)}, Second}};
+        {First, #{Key := Before} = Second} ->
+            Buffer#buffer{waiting = {First, Second#{Key := joined(Before, Change)}}};
+        {First, Second} when map_size(First) + map_size(Second) >= Max ->
             Buffer#buffer{is_behind = true};
-        #{} ->
-            Buffer#buffer{waiting = Waiting#{Key => {Type, Delta, Kind}}}
+        {First, Second} ->
+            Buffer#buffer{waiting = {First, Second#{Key => Change}}}
     end.
+
+turns(#buffer{waiting = {First, Second}}) -> {First, Second};
+turns(#buffer{waiting = Waiting}) -> {Waiting, #{}}.
 
 joined({Type, A, KindA}, {_, B, KindB}) ->
     {ok, M} = weft_crdt_type:module(Type),
@@ -53,37 +65,50 @@ joined({Type, A, KindA}, {_, B, KindB}) ->
 %% @doc The neighbour has sent this, so it need not get it.
 -spec heard(Key :: term(), weft_crdt_type:name(), weft_crdt_type:packed(),
             weft_crdt_retired:table(), buffer()) -> buffer().
-heard(Key, Type, Packed, Table, #buffer{waiting = Waiting} = Buffer) ->
+heard(Key, Type, Packed, Table, Buffer) ->
+    {First, Second} = turns(Buffer),
+    Buffer#buffer{waiting = {without(Key, Type, Packed, Table, First),
+                             without(Key, Type, Packed, Table, Second)}}.
+
+without(Key, Type, Packed, Table, Waiting) ->
     case Waiting of
         #{Key := {Type, Delta, Kind}} ->
             {ok, M} = weft_crdt_type:module(Type),
             {ok, Has} = M:unpack(Packed, Table),
             Left = M:difference(Delta, Has),
             case Left =:= M:new() of
-                true -> Buffer#buffer{waiting = maps:remove(Key, Waiting)};
-                false -> Buffer#buffer{waiting = Waiting#{Key := {Type, Left, Kind}}}
+                true -> maps:remove(Key, Waiting);
+                false -> Waiting#{Key := {Type, Left, Kind}}
             end;
-        #{} -> Buffer
+        #{} -> Waiting
     end.
 
 %% @doc The next message, if none is on its way and something waits: at least one item, and not much
-%% more than so many bytes.
--spec next(Bytes :: pos_integer(), buffer()) ->
-          {Seq :: integer(), Shared :: [item()], Own :: [item()], buffer()} | none.
-next(Bytes, #buffer{waiting = Waiting, sent = none, seq = Seq0} = Buffer)
-  when map_size(Waiting) > 0 ->
-    Taken = taken(maps:next(maps:iterator(Waiting)), Bytes, []),
-    Sent = maps:from_list([{Key, Value} || {Key, Value, _} <- Taken]),
-    Items = fun(Wanted) -> [Item || {_, {_, _, Kind}, Item} <- Taken, Kind =:= Wanted] end,
-    Seq = Seq0 + 1,
-    {Seq, Items(shared), Items(own),
-     Buffer#buffer{waiting = maps:without(maps:keys(Sent), Waiting), sent = {Seq, Sent},
-                   seq = Seq}};
+%% more than so many bytes, unless the first one has more. Bytes: how many it has.
+-spec next(MaxBytes :: pos_integer(), buffer()) ->
+          {Seq :: integer(), Shared :: [item()], Own :: [item()], Bytes :: pos_integer(), buffer()}
+        | none.
+next(Max, #buffer{sent = none, seq = Seq0} = Buffer) ->
+    {First, Second} = turned(turns(Buffer)),
+    {Left, OfFirst} = taken(maps:next(maps:iterator(First)), Max, []),
+    case taken(maps:next(maps:iterator(Second)), Left, OfFirst) of
+        {_, []} -> none;
+        {Room, Taken} ->
+            Sent = maps:from_list([{Key, Value} || {Key, Value, _} <- Taken]),
+            Items = fun(Wanted) -> [Item || {_, {_, _, Kind}, Item} <- Taken, Kind =:= Wanted] end,
+            Rest = fun(Turn) -> maps:without(maps:keys(Sent), Turn) end,
+            Seq = Seq0 + 1,
+            {Seq, Items(shared), Items(own), Max - Room,
+             Buffer#buffer{waiting = {Rest(First), Rest(Second)}, sent = {Seq, Sent}, seq = Seq}}
+    end;
 next(_, _) ->
     none.
 
-taken(none, _, Taken) -> Taken;
-taken(_, Bytes, Taken) when Bytes =< 0 -> Taken;
+turned({First, Second}) when map_size(First) =:= 0 -> {Second, #{}};
+turned(Turns) -> Turns.
+
+taken(none, Bytes, Taken) -> {Bytes, Taken};
+taken(_, Bytes, Taken) when Bytes =< 0 -> {Bytes, Taken};
 taken({Key, {Type, Delta, _} = Value, Rest}, Bytes, Taken) ->
     {ok, M} = weft_crdt_type:module(Type),
     Item = {Key, Type, M:pack(Delta)},
@@ -98,17 +123,17 @@ acked(_, Buffer) -> Buffer.
 %% came since. After some tries it is given up, and the stores have to be compared.
 -spec resend(Seq :: integer(), buffer()) -> buffer() | no.
 resend(Seq, #buffer{sent = {Seq, _}, tries = ?TRIES_MAX} = Buffer) ->
-    Buffer#buffer{sent = none, waiting = #{}, tries = 0, is_behind = true};
-resend(Seq, #buffer{sent = {Seq, Sent}, waiting = Waiting0, tries = Tries} = Buffer) ->
-    Waiting = maps:fold(fun(Key, Value, W) ->
-                            W#{Key => case W of
-                                          #{Key := Since} -> joined(Value, Since);
-                                          #{} -> Value
-                                      end}
-                        end, Waiting0, Sent),
-    Buffer#buffer{sent = none, waiting = Waiting, tries = Tries + 1};
+    Buffer#buffer{sent = none, waiting = {#{}, #{}}, tries = 0, is_behind = true};
+resend(Seq, #buffer{sent = {Seq, Sent}, tries = Tries} = Buffer) ->
+    {First, Second} = turns(Buffer),
+    Keys = maps:keys(Sent),
+    Again = together(together(Sent, maps:with(Keys, Second)), First),
+    Buffer#buffer{sent = none, waiting = {Again, maps:without(Keys, Second)}, tries = Tries + 1};
 resend(_, _) ->
     no.
+
+together(Changes, Since) ->
+    maps:merge_with(fun(_, Before, More) -> joined(Before, More) end, Changes, Since).
 
 %% @doc How often the message that is on its way was sent before.
 -spec tries(buffer()) -> non_neg_integer().
@@ -116,8 +141,7 @@ tries(#buffer{tries = Tries}) -> Tries.
 
 %% @doc Whether something was dropped, and everything else has arrived.
 -spec is_behind(buffer()) -> boolean().
-is_behind(#buffer{is_behind = IsBehind, sent = Sent, waiting = Waiting}) ->
-    IsBehind andalso Sent =:= none andalso map_size(Waiting) =:= 0.
+is_behind(#buffer{is_behind = IsBehind} = Buffer) -> IsBehind andalso count(Buffer) =:= 0.
 
 %% @doc The stores are compared now.
 -spec caught_up(buffer()) -> buffer().
@@ -125,5 +149,9 @@ caught_up(Buffer) -> Buffer#buffer{is_behind = false}.
 
 %% @doc How many keys wait.
 -spec count(buffer()) -> non_neg_integer().
-count(#buffer{waiting = Waiting, sent = none}) -> map_size(Waiting);
-count(#buffer{waiting = Waiting, sent = {_, Sent}}) -> map_size(Waiting) + map_size(Sent).
+count(#buffer{sent = Sent} = Buffer) ->
+    {First, Second} = turns(Buffer),
+    map_size(First) + map_size(Second) + case Sent of
+                                             none -> 0;
+                                             {_, Keys} -> map_size(Keys)
+                                         end.

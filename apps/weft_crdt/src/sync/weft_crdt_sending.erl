@@ -2,15 +2,20 @@
 %% @doc The changes that wait for a neighbour are sent: one message at a time, again until it is
 %% acknowledged, and later each time. A part of `weft_crdt_core'.
 %%
+%% A large state of one key is a large message. It is not repeated while it may still be on its way
+%% over a slow link: copies would queue before the link, up to what a session holds.
+%%
 %% Options are those of the core: `message_bytes', and `resend_ms', which doubles with each
-%% repetition, up to half a minute. What waits is joined by `weft_crdt_buffer'; who gets it is said
-%% by `weft_crdt_peers'. When a neighbour is to be compared, because something was dropped for it,
-%% is only told to the core here.
+%% repetition, up to half a minute, and comes on top of the time that the message takes. What waits
+%% is joined by `weft_crdt_buffer'; who gets it is said by `weft_crdt_peers'. When a neighbour is to
+%% be compared, because something was dropped for it, is only told to the core here.
 -module(weft_crdt_sending).
 
 -export([next/3, acked/3, is_due/3, offer/4, heard/5, compared/2]).
 
 -define(RESEND_MS_MAX, 30000).
+%% A link of 10 Mbit/s has a little more.
+-define(BYTES_PER_MS, 1000).
 
 %% @doc The next message for a neighbour, if there is something and nothing is on its way; or that
 %% it lacks what has had no room.
@@ -19,9 +24,10 @@
 next(Node, #{message_bytes := Max, resend_ms := ResendMs}, Peers) ->
     {ok, Buffer0} = weft_crdt_peers:find(Node, Peers),
     case weft_crdt_buffer:next(Max, Buffer0) of
-        {Seq, Shared, Own, Buffer} ->
+        {Seq, Shared, Own, Bytes, Buffer} ->
             Msg = {deltas, Seq, served(Shared, Node, Peers), Shared, Own},
-            AfterMs = min(?RESEND_MS_MAX, ResendMs bsl weft_crdt_buffer:tries(Buffer)),
+            AfterMs = min(?RESEND_MS_MAX, ResendMs bsl weft_crdt_buffer:tries(Buffer))
+                + Bytes div ?BYTES_PER_MS,
             {send, [{send, Node, Msg}, {after_ms, AfterMs, {resend, Node, Seq}}],
              weft_crdt_peers:update(Node, fun(_) -> Buffer end, Peers)};
         none ->

@@ -75,13 +75,26 @@ payloads(Which, {Actors, _, _}) ->
 %% @doc The least state that has what both have.
 -spec merge(dots(), dots(), place_of()) -> dots().
 merge(A, B, PlaceOf) ->
-    case weight(A) < weight(B) of
+    case is_lighter(A, B) of
         true -> merge_into(B, A, PlaceOf);
         false -> merge_into(A, B, PlaceOf)
     end.
 
-weight({Actors, _, _}) ->
+%% Only the one with fewer actors is looked through: the other one up to as much.
+is_lighter({A, _, _}, {B, _, _}) when map_size(A) =< map_size(B) ->
+    weighs_more(maps:iterator(B), weight(A));
+is_lighter({A, _, _}, {B, _, _}) ->
+    not weighs_more(maps:iterator(A), weight(B)).
+
+weight(Actors) ->
     maps:fold(fun(_, {_, Live}, Sum) -> Sum + map_size(Live) + 1 end, 0, Actors).
+
+weighs_more(_, Weight) when Weight < 0 -> true;
+weighs_more(Iterator, Weight) ->
+    case maps:next(Iterator) of
+        {_, {_, Live}, Rest} -> weighs_more(Rest, Weight - map_size(Live) - 1);
+        none -> false
+    end.
 
 merge_into({Actors0, Index0, Tag0}, {Others, _, Tag1}, PlaceOf) ->
     Tag = weft_crdt_retired:later(Tag0, Tag1),
@@ -149,14 +162,16 @@ difference(State, {Others, _, TagThere}, PlaceOf) ->
     different(fun(Actor, Seen, Live) ->
                   {SeenThere, There} = known(Actor, Others, TagThere),
                   {SeenThere, weft_crdt_intervals:from_list(undone(There, Seen, Live))}
-              end, [{Actor, numbers(Live)} || {Actor, {_, Live}} <- maps:to_list(Others)],
-              TagThere, State, PlaceOf).
+              end, fun(Actor) -> numbers(element(2, map_get(Actor, Others))) end,
+              {Others, TagThere}, State, PlaceOf).
 
 numbers(Live) -> weft_crdt_intervals:from_list(maps:keys(Live)).
 
 %% `Known' tells what was seen there, and which of the numbers that live there are undone here;
-%% `LiveThere' which numbers live there. A tag that is new there has all that lives with it.
-different(Known, LiveThere, TagThere, {Actors, _, Tag}, PlaceOf) ->
+%% `LiveThere' which numbers of an actor live there. A tag that is new there has all that lives with
+%% it. What is there may be much more than what is here: it is not looked through for a state
+%% without a tag, which deltas are.
+different(Known, LiveThere, {Others, TagThere}, {Actors, _, Tag}, PlaceOf) ->
     IsNew = weft_crdt_retired:epoch(Tag) > weft_crdt_retired:epoch(TagThere),
     Adds = maps:fold(fun(Actor, {Seen, Live} = Whole, Acc) ->
                          case IsNew andalso weft_crdt_retired:is_retired(Actor, Tag) of
@@ -166,7 +181,10 @@ different(Known, LiveThere, TagThere, {Actors, _, Tag}, PlaceOf) ->
                      end, #{}, Actors),
     case IsNew of
         true -> indexed(Adds, PlaceOf, Tag);
-        false -> indexed(maps:merge(Adds, undone_of_retired(Tag, Actors, LiveThere)), PlaceOf, none)
+        false when Tag =:= none -> indexed(Adds, PlaceOf, none);
+        false ->
+            Undone = undone_of_retired(Tag, Actors, maps:keys(Others), LiveThere),
+            indexed(maps:merge(Adds, Undone), PlaceOf, none)
     end.
 
 added(Actor, Seen, Live, {SeenThere, Undone}, Acc) ->
@@ -177,10 +195,11 @@ added(Actor, Seen, Live, {SeenThere, Undone}, Acc) ->
     end.
 
 %% What lives there of retired actors of which nothing lives here.
-undone_of_retired(Tag, Actors, LiveThere) ->
+undone_of_retired(Tag, Actors, Others, LiveThere) ->
     maps:from_list([{Actor, {Numbers, #{}}}
-                    || {Actor, [_ | _] = Numbers} <- LiveThere, not is_map_key(Actor, Actors),
-                       weft_crdt_retired:is_retired(Actor, Tag)]).
+                    || Actor <- Others, not is_map_key(Actor, Actors),
+                       weft_crdt_retired:is_retired(Actor, Tag),
+                       [_ | _] = Numbers <- [LiveThere(Actor)]]).
 
 %% @doc For each actor what was seen, and what of it lives.
 -spec digest(dots()) -> term().
@@ -206,8 +225,8 @@ difference_to_digest(State, Term, PlaceOf, Table) ->
                                {SeenThere, There} = known_by(Digest, Actor, TagThere),
                                Both = weft_crdt_intervals:intersect(There, Seen),
                                {SeenThere, weft_crdt_intervals:subtract(Both, numbers(Live))}
-                           end, [{Actor, There} || {Actor, {_, There}} <- maps:to_list(Digest)],
-                           TagThere, State, PlaceOf)};
+                           end, fun(Actor) -> element(2, map_get(Actor, Digest)) end,
+                           {Digest, TagThere}, State, PlaceOf)};
         false -> error
     end.
 

@@ -3,7 +3,8 @@
 %% wins over a concurrent removal of the field: what was new to the one who removed it stays.
 %% Operations: `{update, Field, Type, Operation}', `{remove, Field}'. Value: a map. A field without
 %% content (an empty set, a flag that was disabled) is not in it. If a field was made concurrently
-%% with two types, the value shows that of the lesser name, and both are kept.
+%% with two types, both are kept, and the value shows that of the lesser name. Only that one can be
+%% updated: without content it gives way to the other one.
 %%
 %% A field has no state of its own: its payloads are dots of the map, so that one cause removes it.
 -module(weft_crdt_ormap).
@@ -37,12 +38,12 @@ field({Field, _, _}) -> Field.
 change({remove, Field}, _, Live) ->
     {ok, [], [Dot || {Dot, {F, _, _}} <- Live, F =:= Field]};
 change({update, Field, Type, Operation}, Who, Live) ->
-    case {module(Type), [T || {_, {F, T, _}} <- Live, F =:= Field, T =/= Type]} of
-        {{ok, Module}, []} ->
-            Inner = [{Dot, Payload} || {Dot, {F, _, Payload}} <- Live, F =:= Field],
-            inner(Field, Type, Module:change(Operation, Who, Inner));
-        {{ok, _}, [Other | _]} -> {error, {type_of_field, Field, Other}};
-        {error, _} -> {error, {no_type_of_field, Type}}
+    case {module(Type), lists:usort([T || {_, {F, T, _}} <- Live, F =:= Field])} of
+        {error, _} -> {error, {no_type_of_field, Type}};
+        {{ok, _}, [Shown | _]} when Shown =/= Type -> {error, {type_of_field, Field, Shown}};
+        {{ok, Module}, _} ->
+            Inner = [{Dot, Payload} || {Dot, {F, T, Payload}} <- Live, F =:= Field, T =:= Type],
+            inner(Field, Type, Module:change(Operation, Who, Inner))
     end;
 change(_, _, _) -> {error, bad_operation}.
 
