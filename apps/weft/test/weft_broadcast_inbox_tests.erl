@@ -18,6 +18,8 @@ setup_test_() ->
                   fun messages_of_neighbours_arrive_under_the_name_of_the_sender_case/0,
                   fun what_this_version_does_not_send_is_counted_case/0,
                   fun who_is_behind_loses_messages_and_is_told_how_many_case/0,
+                  fun while_the_inbox_is_behind_messages_are_left_out_case/0,
+                  fun senders_wait_for_an_inbox_that_is_behind_case/0,
                   fun what_was_missed_for_good_is_told_to_all_case/0,
                   fun subscriptions_outlive_the_inbox_case/0,
                   fun a_message_over_the_limit_is_an_error_case/0,
@@ -133,6 +135,41 @@ who_is_behind_loses_messages_and_is_told_how_many_case() ->
     ok = weft_broadcast:broadcast(chat, again),
     ?assertMatch({weft_broadcast, chat, _, again}, got(Slow)).
 
+%% Those are not decoded, so nothing is found wrong with them. Who is behind for another reason
+%% hears of all at once.
+while_the_inbox_is_behind_messages_are_left_out_case() ->
+    Slow = slow_subscriber(chat),
+    [ok = weft_broadcast:broadcast(chat, N) || N <- lists:seq(1, 150)],
+    #{delivered := Before, dropped := Dropped} = weft_broadcast:info(),
+    ok = weft_broadcast:subscribe(chat),
+    ok = sys:suspend(weft_broadcast_inbox),
+    Encoded = term_to_binary(chat),
+    Wrong = <<(byte_size(Encoded)):32, Encoded/binary, 131, 255>>,
+    _ = [notice(N, Wrong) || N <- lists:seq(1, 20100)],
+    notice(20101, payload(chat, well)),
+    ok = sys:resume(weft_broadcast_inbox),
+    {weft_broadcast_missed, chat, mailbox_full, LeftOut} = next(),
+    ?assert(LeftOut >= 10000 andalso LeftOut =< 11000),
+    ?assertEqual(well, element(4, next())),
+    #{malformed := Malformed} = weft_broadcast:info(),
+    ?assertEqual(20100, LeftOut + Malformed),
+    Slow ! {go, self()},
+    _ = [{weft_broadcast, _, _, _} = got(Slow) || _ <- lists:seq(1, Before)],
+    %% Besides what was left out, it has not got the last one.
+    ?assertEqual({weft_broadcast_missed, chat, mailbox_full, Dropped + LeftOut + 1}, got(Slow)),
+    nothing().
+
+senders_wait_for_an_inbox_that_is_behind_case() ->
+    IsBusy = fun(Bytes) -> weft_broadcast_links:is_busy(whereis(weft_broadcast), Bytes) end,
+    ok = sys:suspend(weft_broadcast_inbox),
+    [ok = weft_broadcast:broadcast(chat, N) || N <- lists:seq(1, 1000)],
+    ?assertEqual([false, true], [IsBusy(Bytes) || Bytes <- [100, 1048576]]),
+    ok = weft_broadcast:broadcast(chat, 1001),
+    ?assert(IsBusy(100)),
+    ok = sys:resume(weft_broadcast_inbox),
+    settle(),
+    ?assertNot(IsBusy(1048576)).
+
 what_was_missed_for_good_is_told_to_all_case() ->
     [ok = weft_broadcast:subscribe(Scope) || Scope <- [a, b]],
     weft_broadcast_inbox ! {weft_notice, weft_broadcast, {missed, ?PEER, 3}},
@@ -168,6 +205,10 @@ without_a_broadcaster_there_is_an_error_case() ->
 gossip(Number, Payload) ->
     weft_broadcast ! {weft_link, message, ?PEER,
                       {1, {gossip, {{'root@host', 1}, Number}, 1, Payload}}}.
+
+notice(Number, Payload) ->
+    weft_broadcast_inbox ! {weft_notice, weft_broadcast,
+                            {deliver, {{'root@host', 1}, Number}, 1, Payload}}.
 
 payload(Scope, Message) ->
     Encoded = term_to_binary(Scope),

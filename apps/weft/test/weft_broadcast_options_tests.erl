@@ -21,4 +21,15 @@ errors_name_the_option_and_what_it_must_be_test() ->
                            {#{trees => oak}, "one of [shared,per_root]"}],
         Text <- [text(weft_config:check([{broadcast, Value}]))]].
 
+%% Others count it, too, when they forget what they have had.
+the_time_for_which_the_host_was_suspended_counts_test() ->
+    {Pid, Ref} = spawn_monitor(fun() -> exit(weft_broadcast_sup:init([])) end),
+    receive
+        {'DOWN', Ref, process, Pid, Init} ->
+            {ok, {_, Children}} = Init,
+            ?assertMatch([#{clock := weft_suspension}],
+                         [Options || #{id := weft_broadcast, start := {_, _, [_, _, Options]}}
+                                         <- Children])
+    end.
+
 text({error, Text}) -> Text.

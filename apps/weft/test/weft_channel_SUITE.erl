@@ -14,7 +14,7 @@
 -export([order_without_a_key/1, order_by_key/1, unknown_things_are_named/1, calls_and_casts/1,
          fan_out/1, acknowledged_fan_out/1, large_messages_keep_their_place/1,
          refused_chunks_are_no_message/1, compressed/1, exactly_once_over_breaks/1,
-         over_a_gateway/1, slow_receiver/1,
+         over_a_gateway/1, slow_receiver/1, what_has_arrived_outlives_its_stream/1,
          policies_when_nothing_moves/1, monotonic/1, acknowledged/1, acknowledged_here/1,
          acknowledged_across_deaths/1, causal_order/1, causal_and_death/1, idle_streams_close/1,
          stock_node/1, application_that_starts_later/1, node_down/1, hostile_payloads/1,
@@ -33,6 +33,7 @@
           ending => #{},
           files => #{class => bulk, block_ms => 60000},
           small => #{queue_bytes => 65536, block_ms => 300},
+          held_up => #{mailbox_max => 100},
           paced => #{queue_bytes => 65536, mailbox_max => 100, block_ms => 60000},
           newest => #{queue_bytes => 65536, policy => drop_newest},
           oldest => #{queue_bytes => 65536, policy => drop_oldest},
@@ -46,7 +47,8 @@ all() ->
     [order_without_a_key, order_by_key, unknown_things_are_named, calls_and_casts, fan_out,
      acknowledged_fan_out, large_messages_keep_their_place, refused_chunks_are_no_message,
      compressed, exactly_once_over_breaks,
-     over_a_gateway, slow_receiver, policies_when_nothing_moves, monotonic, acknowledged,
+     over_a_gateway, slow_receiver, what_has_arrived_outlives_its_stream,
+     policies_when_nothing_moves, monotonic, acknowledged,
      acknowledged_here, acknowledged_across_deaths, causal_order, causal_and_death,
      idle_streams_close, stock_node, application_that_starts_later, node_down, hostile_payloads,
      telemetry_is_told].
@@ -334,6 +336,25 @@ slow_receiver(Config) ->
     go_on = call(B, ?T, go_on, [keeper]),
     done = call(A, ?T, wait_numbered, [Sender]),
     in_order(B, 30000).
+
+%% It waits in the process of the stream, because the mailbox is full, and the sender is killed.
+what_has_arrived_outlives_its_stream(Config) ->
+    [A, B, _] = shared(Config),
+    To = {keeper, name(B)},
+    hold = call(B, ?T, hold, [keeper]),
+    Filling = [{full, N} || N <- lists:seq(1, 100)],
+    _ = [call(B, erlang, send, [keeper, Message]) || Message <- Filling],
+    ok = call(A, weft, send, [To, before, #{channel => held_up, ack => true}]),
+    [Receiver] = [Pid || {{_, <<"held_up">>, _}, Pid} <- call(B, weft_channels, receivers, [])],
+    ok = call(A, weft, send, [To, held, held_up]),
+    weft_test_nodes:until(fun() ->
+                              maps:get(waiting, call(B, gen_server, call, [Receiver, info])) > 0
+                          end),
+    [Sender] = streams(A, held_up),
+    true = call(A, erlang, exit, [Sender, kill]),
+    weft_test_nodes:until(fun() -> not call(B, erlang, is_process_alive, [Receiver]) end),
+    go_on = call(B, ?T, go_on, [keeper]),
+    ?assertEqual(Filling ++ [before, held], call(B, ?T, received, [keeper])).
 
 %% Nor did it while the receiver was found full again and again.
 nothing_moves(A, B, Sender) ->

@@ -11,25 +11,27 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 %% Run on a node.
--export([overflow/2, send_large/3]).
+-export([overflow/2, send_large/3, waits_for_room/2]).
 -export([what_does_not_compress_arrives/1, a_stream_rests_when_large_messages_have_arrived/1,
          pieces_for_a_former_sender_are_not_taken/1, too_much_is_told_to_the_peer/1,
-         what_is_refused_holds_up_nobody/1, what_is_lost_here_holds_up_nobody/1,
-         what_waits_is_not_sent_again/1,
+         what_is_refused_holds_up_nobody/1, who_is_killed_while_he_waits_holds_up_nobody/1,
+         what_is_lost_here_holds_up_nobody/1, what_waits_is_not_sent_again/1,
          labels_that_are_not_used_make_room/1]).
 
 -define(T, weft_channel_traffic).
 -define(CHANNELS,
         #{zipped => #{compression => 6},
-          strict => #{queue_bytes => 65536, policy => error}}).
+          strict => #{queue_bytes => 65536, policy => error},
+          patient => #{queue_bytes => 65536, block_ms => 60000}}).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     [what_does_not_compress_arrives, a_stream_rests_when_large_messages_have_arrived,
      pieces_for_a_former_sender_are_not_taken, too_much_is_told_to_the_peer,
-     what_is_refused_holds_up_nobody, what_is_lost_here_holds_up_nobody,
-     what_waits_is_not_sent_again, labels_that_are_not_used_make_room].
+     what_is_refused_holds_up_nobody, who_is_killed_while_he_waits_holds_up_nobody,
+     what_is_lost_here_holds_up_nobody, what_waits_is_not_sent_again,
+     labels_that_are_not_used_make_room].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -119,6 +121,40 @@ what_is_refused_holds_up_nobody(Config) ->
     ?assertEqual(ok, call(A, weft, send, [To, last, Labelled#{ack => true}])),
     ?assertEqual(last, lists:last(received(B))),
     ?assertMatch(#{causal_forced := 0}, counters(B, strict)).
+
+%% He can not say any more that he has not sent his message.
+who_is_killed_while_he_waits_holds_up_nobody(Config) ->
+    [A, B] = cluster([{window_bytes, 65536}], Config),
+    To = {keeper, name(B)},
+    Labelled = #{channel => patient, label => talk},
+    ok = call(A, weft, send, [To, first, Labelled#{ack => true}]),
+    ok = weft_test_nodes:pause(B),
+    Waiting = [call(A, ?MODULE, waits_for_room, [To, Options])
+               || Options <- [#{channel => patient}, Labelled]],
+    _ = [true = call(A, erlang, exit, [Pid, kill]) || Pid <- Waiting],
+    ok = weft_test_nodes:continue(B),
+    ?assertEqual(ok, call(A, weft, send, [To, last, Labelled#{ack => true}])),
+    ?assertEqual(last, lists:last(received(B))),
+    ?assertMatch(#{causal_forced := 0}, counters(B, patient)),
+    %% What has become of their messages was said, so nobody is watched any more.
+    {ok, Participant} = call(A, weft_channels, label, [talk]),
+    until(fun() ->
+              {monitors, Monitors} = call(A, erlang, process_info, [Participant, monitors]),
+              [Pid || {process, Pid} <- Monitors, node(Pid) =:= name(A)] =:= []
+          end).
+
+%% @doc A process that has sent until it waits for room in the queue.
+waits_for_room(To, Options) ->
+    Pid = spawn(fun() -> send_without_end(To, Options) end),
+    until(fun() ->
+              {current_function, {Module, Function, _}} = process_info(Pid, current_function),
+              {Module, Function} =:= {weft_channel_entry, wait}
+          end),
+    Pid.
+
+send_without_end(To, Options) ->
+    ok = weft:send(To, binary:copy(<<1>>, 10000), Options),
+    send_without_end(To, Options).
 
 %% It waits behind a large message, and is lost with the process that has parts of that one.
 what_is_lost_here_holds_up_nobody(Config) ->

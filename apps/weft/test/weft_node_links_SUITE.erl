@@ -14,9 +14,11 @@
          sessions_that_break_lose_nothing_in_their_middle/1,
          connect_reaches_a_member_by_a_circuit/1, a_full_outlet_ends_the_session/1,
          an_outlet_that_dies_ends_the_session/1, a_watched_process_is_told_gone/1,
-         services_share_an_outlet/1, sessions_of_an_outlet_take_turns/1]).
+         services_share_an_outlet/1, sessions_of_an_outlet_take_turns/1,
+         what_is_being_sent_does_not_wait/1]).
 %% Run on the nodes.
--export([start/0, stop/0, observer/1, events/1, flood/2, outlets/1, collector/0, in_turn/2]).
+-export([start/0, stop/0, observer/1, events/1, flood/2, outlets/1, collector/0, in_turn/2,
+         behind_large/1]).
 
 -define(SERVICE, weft_service_under_test).
 
@@ -27,7 +29,8 @@ all() ->
      hidden_nodes_of_the_stock_carrier_are_neighbours, connect_reaches_a_member_by_a_circuit,
      a_restarted_driver_is_a_new_neighbour, sessions_that_break_lose_nothing_in_their_middle,
      a_full_outlet_ends_the_session, an_outlet_that_dies_ends_the_session,
-     services_share_an_outlet, sessions_of_an_outlet_take_turns, a_watched_process_is_told_gone,
+     services_share_an_outlet, sessions_of_an_outlet_take_turns, what_is_being_sent_does_not_wait,
+     a_watched_process_is_told_gone,
      a_killed_node_is_down].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -180,6 +183,15 @@ sessions_of_an_outlet_take_turns(Config) ->
     ?assertEqual([{1, N, N} || N <- lists:seq(1, 1000)], [One || {1, _, _} = One <- Got]),
     ?assertEqual([{2, 1, little}], [Two || {2, _, _} = Two <- lists:sublist(Got, 3)]).
 
+%% B sleeps, so that takes long. What has half of the bound each is all that may wait.
+what_is_being_sent_does_not_wait(Config) ->
+    [A, B] = pair(Config),
+    Collector = call(B, erlang, spawn, [?MODULE, collector, []]),
+    weft_test_nodes:pause(B),
+    Results = call(A, ?MODULE, behind_large, [Collector]),
+    weft_test_nodes:continue(B),
+    ?assertEqual([ok, ok, ok, {error, not_connected}], Results).
+
 %% Who has a session there.
 owners(Node, Outlet) ->
     {monitors, Monitors} = call(Node, erlang, process_info, [Outlet, monitors]),
@@ -270,6 +282,18 @@ in_turn(Collector, Count) ->
     Ended = monitor(process, Pid),
     lists:foreach(fun weft_node_outlet:close/1, Outlets),
     receive {'DOWN', Ended, process, Pid, normal} -> Got end.
+
+%% @doc What becomes of messages behind a large one that is being sent.
+behind_large(Collector) ->
+    Outlet = weft_node_outlet:open(large, Collector, 1, welcome, {erlang, self, []}),
+    #{large := Pid} = outlets(node(Collector)),
+    Large = binary:copy(<<1>>, 80 bsl 20),
+    ok = weft_node_outlet:send(Outlet, Collector, Large),
+    weft_test_nodes:until(fun() -> process_info(Pid, status) =:= {status, suspended} end),
+    Results = [weft_node_outlet:send(Outlet, Collector, Message)
+               || Message <- [Large, Large, small, small]],
+    ok = weft_node_outlet:close(Outlet),
+    Results.
 
 %% --- small parts ------------------------------------------------------------------------------
 

@@ -24,8 +24,12 @@ one_may_be_larger_test_() ->
 
 one_may_be_larger() ->
     Outlet = stopped(),
-    ?assertEqual(ok, weft_node_outlet:send(Outlet, self(), binary:copy(<<0>>, 80 * ?MEGABYTE))),
-    ?assertEqual({error, not_connected}, weft_node_outlet:send(Outlet, self(), more)),
+    Large = binary:copy(<<0>>, 80 * ?MEGABYTE),
+    ?assertEqual([ok, ok], [weft_node_outlet:send(Outlet, self(), Message)
+                            || Message <- [Large, more]]),
+    ?assertEqual(0, told_full()),
+    ?assertEqual([ok, {error, not_connected}],
+                 [weft_node_outlet:send(Outlet, self(), Large) || _ <- [1, 2]]),
     ?assertEqual(1, told_full()),
     ok = weft_node_outlet:close(Outlet).
 

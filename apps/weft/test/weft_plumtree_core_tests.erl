@@ -204,6 +204,15 @@ a_message_that_is_kept_for_long_is_delivered_once_test() ->
                         Node
                 end, Node0, [KeepMs div 2, KeepMs - 1, 2 * KeepMs]).
 
+%% The host stood still, or the exchange is late: others may have forgotten that they had it.
+what_is_too_old_is_neither_told_nor_given_test() ->
+    {Node, _} = gossip(?ID(1), 1, ?B, 0, linked_to([?B, ?C])),
+    Events = [{neighbour_up, ?A} | [{message, ?C, {1, Message}}
+                                    || Message <- [{have, []}, {want, [?ID(1)]},
+                                                   {graft, all, [?ID(1)]}]]],
+    [?assertEqual({Event, Count}, {Event, length(sent(element(2, at(Ms, Event, Node))))})
+     || {Ms, Count} <- [{59999, 1}, {700000, 0}], Event <- Events].
+
 a_message_of_a_newer_version_is_ignored_test() ->
     ?assertMatch({_, []}, event({message, ?B, {2, whatever}}, linked_to([?B]))).
 

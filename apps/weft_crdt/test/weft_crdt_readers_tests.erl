@@ -19,31 +19,50 @@ a_key_that_changes_all_the_time_is_looked_at_now_and_then_test() ->
                                          {R, Acc ++ More}
                                      end, {Waiting, []}, lists:seq(1, 1000)),
     ?assertEqual(1, counters:get(Looked, 1)),
-    ?assertEqual([{after_ms, 20, notify}], Effects),
-    {Told, _} = ?READERS:timer(notify, ValueOf, Changed),
+    [{after_ms, 20, Timer}] = Effects,
+    {Told, [{after_ms, 20, Next}]} = ?READERS:timer(Timer, ValueOf, Changed),
     ?assertEqual(2, counters:get(Looked, 1)),
     %% It is not quiet yet.
     {Again, []} = ?READERS:changed(k, ValueOf, Told),
     ?assertEqual(2, counters:get(Looked, 1)),
-    ?assertMatch({_, [{reply, ref, {ok, 1}} | _]}, ?READERS:timer(notify, value(1), Again)).
+    ?assertMatch({_, [{reply, ref, {ok, 1}} | _]}, ?READERS:timer(Next, value(1), Again)).
 
 %% So nobody waits longer than for the timer, and after that time not even for it.
 a_key_that_was_quiet_is_looked_at_at_once_test() ->
     {Waiting, _} = read(60000, ?READERS:new()),
-    {First, [{after_ms, _, notify}]} = ?READERS:changed(k, value(0), Waiting),
-    {Told, [{after_ms, _, notify}]} = ?READERS:timer(notify, value(0), First),
-    {Quiet, []} = ?READERS:timer(notify, value(0), Told),
+    {First, [{after_ms, _, Timer}]} = ?READERS:changed(k, value(0), Waiting),
+    {Told, [{after_ms, _, Next}]} = ?READERS:timer(Timer, value(0), First),
+    {Quiet, []} = ?READERS:timer(Next, value(0), Told),
     ?assertMatch({_, [{reply, ref, {ok, 1}} | _]}, ?READERS:changed(k, value(1), Quiet)).
 
 %% What was derived.
 a_value_that_is_forgotten_is_not_told_test() ->
     {Followed, _} = ?READERS:command({follow, k, self()}, ref, value(0), ?READERS:new()),
     {Waiting, _} = read(60000, Followed),
-    {Changed, _} = ?READERS:changed(k, value(0), Waiting),
-    {Forgotten, Effects} = ?READERS:timer(notify, fun(_) -> error end, Changed),
+    {Changed, [{after_ms, _, Timer}]} = ?READERS:changed(k, value(0), Waiting),
+    {Forgotten, Effects} = ?READERS:timer(Timer, fun(_) -> error end, Changed),
     ?assertEqual([], tells(Effects)),
+    [Next] = timers(Effects),
     {Again, _} = ?READERS:changed(k, value(1), Forgotten),
-    ?assertMatch({_, [{reply, ref, {ok, 1}} | _]}, ?READERS:timer(notify, value(1), Again)).
+    ?assertMatch({_, [{reply, ref, {ok, 1}} | _]}, ?READERS:timer(Next, value(1), Again)).
+
+%% The disk is full: what each of these changes asks for is done, but that it has changed is undone.
+changes_that_can_not_be_written_are_no_reason_to_tell_more_often_test() ->
+    {Subscribed, _} = ?READERS:command({subscribe, k, self()}, ref, value(0), ?READERS:new()),
+    Refused = lists:append([timers(element(2, ?READERS:changed(k, value(0), Subscribed)))
+                            || _ <- lists:seq(1, 10)]),
+    ?assertEqual(10, length(Refused)),
+    {Changed, Effects} = ?READERS:changed(k, value(1), Subscribed),
+    {Last, Told, [Next]} = lists:foldl(fun fire/2, {Changed, [], []}, Refused ++ timers(Effects)),
+    ?assertEqual([1], Told),
+    ?assertMatch({_, [1], [_]}, fire(Next, {Last, [], []})).
+
+%% A timer, and another change after it.
+fire(Timer, {Readers0, Told, Timers}) ->
+    {Readers1, First} = ?READERS:timer(Timer, value(1), Readers0),
+    {Readers, Second} = ?READERS:changed(k, value(1), Readers1),
+    Effects = First ++ Second,
+    {Readers, Told ++ tells(Effects), Timers ++ timers(Effects)}.
 
 %% --- processes that end -----------------------------------------------------------------------
 
@@ -114,6 +133,10 @@ what_code_of_before_has_left_goes_on_test() ->
     ?assertEqual(Now, ?READERS:current(Now)),
     ?assertEqual(#{waiting => 1, subscriptions => 1}, ?READERS:info(Now)),
     ?assertMatch({_, [1]}, told(1, Now)),
+    %% Its timer was not numbered.
+    Unnumbered = {readers, 0, #{}, 0, #{k => #{self() => []}}, #{k => []}, #{}},
+    {_, Effects} = ?READERS:timer(notify, value(1), ?READERS:current(Unnumbered)),
+    ?assertMatch({[1], [_]}, {tells(Effects), timers(Effects)}),
     ?assertMatch({_, [{reply, ref, {error, timeout}}]},
                  ?READERS:timer({read, k, 7}, value(0), Now)),
     ?assertMatch(#{subscriptions := 0}, ?READERS:info(?READERS:gone(self(), Now))).
@@ -127,9 +150,13 @@ read(TimeoutMs, Readers) ->
 
 %% What subscribers hear of this value, which it has for some time.
 told(Value, Readers0) ->
-    {Readers1, _} = ?READERS:changed(k, value(Value), Readers0),
-    {Readers2, Effects} = ?READERS:timer(notify, value(Value), Readers1),
-    {Readers, _} = ?READERS:timer(notify, value(Value), Readers2),
+    {Readers1, Changed} = ?READERS:changed(k, value(Value), Readers0),
+    [Timer] = timers(Changed),
+    {Readers2, Effects} = ?READERS:timer(Timer, value(Value), Readers1),
+    [Next] = timers(Effects),
+    {Readers, _} = ?READERS:timer(Next, value(Value), Readers2),
     {Readers, tells(Effects)}.
+
+timers(Effects) -> [Timer || {after_ms, 20, Timer} <- Effects].
 
 tells(Effects) -> [Value || {tell, _, {weft_crdt, k, Value}} <- Effects].

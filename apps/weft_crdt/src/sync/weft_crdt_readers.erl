@@ -39,7 +39,9 @@
     %% Keys of which is told soon, and those of which was told just now.
     changed = #{} :: #{Key :: term() => [] | told},
     %% What ends with each process.
-    places = #{} :: #{pid() => #{place() => []}}}).
+    places = #{} :: #{pid() => #{place() => []}},
+    %% Timers of keys that have changed: the number of the last one.
+    timer = 0 :: non_neg_integer()}).
 
 -opaque readers() :: #readers{}.
 -type value_of() :: fun((Key :: term()) -> {ok, Value :: term()} | error).
@@ -47,10 +49,13 @@
 -spec new() -> readers().
 new() -> #readers{}.
 
-%% @doc What code of before has left: it knew nobody's places.
+%% @doc What code of before has left: it did not number its timer, or knew nobody's places.
 -spec current(readers() | tuple()) -> readers().
 current(#readers{} = Readers) ->
     Readers;
+current({readers, Last, Waiting, Count, Subscribers, Changed, Places}) ->
+    #readers{last = Last, waiting = Waiting, count = Count, subscribers = Subscribers,
+             changed = Changed, places = Places};
 current({readers, Last, Waiting, Count, Subscribers, Changed}) ->
     OfNobody = fun(_, {Ref, Threshold}) -> {Ref, Threshold, none} end,
     maps:fold(fun(Key, Pids, Readers) ->
@@ -106,7 +111,7 @@ slice(Key, Number, LeftMs) ->
     Ms = min(LeftMs, ?SLICE_MS),
     {after_ms, Ms, {read, Key, Number, LeftMs - Ms}}.
 
-%% @doc A timer of this module: `notify' or `{read, Key, Number, LeftMs}'.
+%% @doc A timer of this module: `{notify, Number}' or `{read, Key, Number, LeftMs}'.
 -spec timer(term(), value_of(), readers()) -> {readers(), weft_core:effects()}.
 timer({read, Key, Number, LeftMs}, _, #readers{waiting = Waiting} = Readers0) ->
     case Waiting of
@@ -120,14 +125,26 @@ timer({read, Key, Number, LeftMs}, _, #readers{waiting = Waiting} = Readers0) ->
 %% Of code of before, which had one timer for the whole time.
 timer({read, Key, Number}, ValueOf, Readers) ->
     timer({read, Key, Number, 0}, ValueOf, Readers);
-timer(notify, ValueOf, #readers{changed = Changed} = Readers0) ->
+%% Of code of before, which had one at a time.
+timer(notify, ValueOf, Readers) ->
+    timer({notify, 0}, ValueOf, Readers);
+%% When a change can not be written, the readers are again what they were before it, but its timer
+%% has been set. It counts for nothing once a later one with its number has come.
+timer({notify, Number}, _, #readers{timer = Last} = Readers) when Number < Last ->
+    {Readers, []};
+timer({notify, Number}, ValueOf, #readers{changed = Changed} = Readers0) ->
     Keys = [Key || {Key, []} <- maps:to_list(Changed)],
     {Effects, Readers} = lists:mapfoldl(fun(Key, R0) ->
                                             {R, Told} = told(Key, ValueOf, R0),
                                             {Told, R}
-                                        end, Readers0#readers{changed = maps:from_keys(Keys, told)},
+                                        end, Readers0#readers{changed = maps:from_keys(Keys, told),
+                                                              timer = Number},
                                         Keys),
-    {Readers, lists:append(Effects) ++ [{after_ms, ?NOTIFY_MS, notify} || Keys =/= []]}.
+    {Timed, Timer} = case Keys of [] -> {Readers, []}; _ -> notify_later(Readers) end,
+    {Timed, lists:append(Effects) ++ Timer}.
+
+notify_later(#readers{timer = Last} = Readers) ->
+    {Readers#readers{timer = Last + 1}, [{after_ms, ?NOTIFY_MS, {notify, Last + 1}}]}.
 
 %% These reads of a key are over.
 over(Numbers, Key, #readers{waiting = Waiting, count = Count} = Readers) ->
@@ -154,8 +171,11 @@ changed(Key, ValueOf, #readers{waiting = Waiting, subscribers = Subscribers,
                                      true -> passed(Key, ValueOf(Key), Readers0);
                                      false -> {Readers0, []}
                                  end,
-            {Readers#readers{changed = Changed#{Key => []}},
-             Replies ++ [{after_ms, ?NOTIFY_MS, notify} || map_size(Changed) =:= 0]}
+            {Timed, Timer} = case map_size(Changed) of
+                                 0 -> notify_later(Readers);
+                                 _ -> {Readers, []}
+                             end,
+            {Timed#readers{changed = Changed#{Key => []}}, Replies ++ Timer}
     end.
 
 passed(Key, {ok, Value}, #readers{waiting = Waiting} = Readers0) ->

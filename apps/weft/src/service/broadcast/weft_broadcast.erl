@@ -9,8 +9,8 @@
 %% Guarantee: each subscriber on each node that is connected, over any number of neighbours, gets
 %% each message once, whichever nodes fail on the way. A node that is cut off for less than
 %% `keep_ms' gets what it missed when it is back. There is no order among messages. Bounds:
-%% `message_bytes'; what is kept; what waits for a neighbour, for this node's broadcaster, and in
-%% the mailbox of a subscriber. A sender that is too fast waits, then gets `busy'.
+%% `message_bytes'; what is kept; what waits for a neighbour, for this node's broadcaster and inbox,
+%% and in the mailbox of a subscriber. A sender that is too fast waits, then gets `busy'.
 -module(weft_broadcast).
 
 -export([broadcast/2, subscribe/1, subscribe/2, unsubscribe/1, unsubscribe/2, info/0]).
@@ -19,8 +19,8 @@
 -type scope() :: term().
 
 %% What a subscriber gets. `From': the node of the sender. `missed': Count messages of this scope
-%% were dropped because the subscriber's mailbox was full, or Count messages of a node, of whatever
-%% scope, were lost.
+%% were dropped because the subscriber's mailbox was full, or that of this node's inbox, or Count
+%% messages of a node, of whatever scope, were lost.
 -type message() :: {weft_broadcast, scope(), From :: node(), Message :: term()}
                  | {weft_broadcast_missed, scope(), mailbox_full | node(), Count :: pos_integer()}.
 
@@ -48,9 +48,9 @@ encode(Scope, Message) ->
     Encoded = term_to_binary(Scope),
     <<(byte_size(Encoded)):32, Encoded/binary, (term_to_binary(Message))/binary>>.
 
-%% The sender is slowed by this node's broadcaster, through which the messages of all nodes pass.
+%% The sender is slowed by this node's broadcaster and inbox: the messages of all nodes pass them.
 send(Payload, Broadcaster, Deadline) ->
-    case weft_broadcast_links:is_busy(Broadcaster) of
+    case weft_broadcast_links:is_busy(Broadcaster, byte_size(Payload)) of
         false ->
             command(Payload);
         true ->

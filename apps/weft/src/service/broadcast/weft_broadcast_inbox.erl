@@ -3,15 +3,17 @@
 %%
 %% Each message is decoded once, and only if there is a subscriber. How much may wait in the mailbox
 %% of a subscriber is bounded (`weft_backlog_core'). A subscriber that is behind gets nothing until
-%% it has worked off half of it; then it is told how many messages it missed. Subscriptions are rows
-%% of a table that outlives this process.
+%% it has worked off half of it; then it is told how many messages it missed. While too much waits
+%% for this process (`weft_broadcast_load') messages are left out: none is decoded, and when half of
+%% it is left their subscribers are told how many they missed. Subscriptions are rows of a table
+%% that outlives this process.
 -module(weft_broadcast_inbox).
 -behaviour(gen_server).
 
 -include_lib("kernel/include/logger.hrl").
 
 -export([new_table/0, start_link/2, subscribe/2, unsubscribe/2, info/0]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 
 %% How often the mailboxes of subscribers that are behind are examined.
 -define(LOOK_MS, 100).
@@ -29,7 +31,11 @@
     limits :: weft_backlog_core:limits(),
     is_looking = false :: boolean(),
     counts = #{sent => 0, received => 0, received_bytes => 0, delivered => 0, missed => 0,
-               dropped => 0, malformed => 0} :: #{atom() => non_neg_integer()}}).
+               dropped => 0, malformed => 0} :: #{atom() => non_neg_integer()},
+    load = weft_broadcast_load:new() :: weft_broadcast_load:load(),
+    %% How many messages its subscribers were not offered, and have not been told of yet.
+    left_out = #{} :: #{weft_broadcast:scope() => pos_integer()},
+    has_left_out = false :: boolean()}).
 
 %% @doc The table of subscriptions, owned by the calling process.
 -spec new_table() -> ok.
@@ -57,8 +63,8 @@ unsubscribe(Scope, Pid) ->
     end.
 
 %% @doc `sent' by this node, `received' (own ones included), `received_bytes', `delivered' to
-%% subscribers, `dropped' (their mailboxes were full), `missed' (gone for good), `malformed', and
-%% the number of `subscribers' of each scope.
+%% subscribers, `dropped' (their mailboxes, or that of the inbox, were full), `missed' (gone for
+%% good), `malformed', and the number of `subscribers' of each scope.
 -spec info() -> #{atom() => term()}.
 info() ->
     gen_server:call(?MODULE, info).
@@ -93,12 +99,12 @@ handle_cast(Request, Inbox) ->
 -spec handle_info(term(), #inbox{}) -> {noreply, #inbox{}}.
 handle_info({weft_notice, _, {deliver, {{From, _Incarnation}, _}, _Hops, Payload}}, Inbox) ->
     Sent = case From =:= node() of true -> 1; false -> 0 end,
-    {noreply, arrived(From, Payload, count(#{sent => Sent, received => 1,
-                                             received_bytes => byte_size(Payload)}, Inbox))};
+    {noreply, came(From, Payload, count(#{sent => Sent, received => 1,
+                                          received_bytes => byte_size(Payload)}, Inbox))};
 handle_info({weft_notice, _, {missed, From, Count}}, Inbox) ->
     {noreply, missed(From, Count, Inbox)};
 handle_info(look, Inbox) ->
-    {noreply, look(Inbox#inbox{is_looking = false})};
+    {noreply, look(looked(Inbox#inbox{is_looking = false}))};
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, #inbox{subscribers = Subscribers} = Inbox)
   when is_map_key(Pid, Subscribers) ->
     #{Pid := #subscriber{scopes = Scopes}} = Subscribers,
@@ -107,6 +113,13 @@ handle_info({'DOWN', _Ref, process, Pid, _Reason}, #inbox{subscribers = Subscrib
 handle_info(Message, State) ->
     ok = weft_stray:message(Message),
     {noreply, State}.
+
+%% @private
+code_change(_Version, {inbox, Scopes, Subscribers, Limits, IsLooking, Counts}, _Extra) ->
+    {ok, #inbox{scopes = Scopes, subscribers = Subscribers, limits = Limits,
+                is_looking = IsLooking, counts = Counts}};
+code_change(_Version, #inbox{} = Inbox, _Extra) ->
+    {ok, Inbox}.
 
 %% --- subscriptions ----------------------------------------------------------------------------
 
@@ -143,13 +156,25 @@ keep(Pid, Subscriber, Subscribers) ->
 
 %% --- delivery ---------------------------------------------------------------------------------
 
+came(From, Payload, #inbox{load = Load0} = Inbox0) ->
+    {IsOver, Load} = weft_broadcast_load:came(byte_size(Payload), waiting(self()), Load0),
+    Inbox = Inbox0#inbox{load = Load},
+    case IsOver of
+        true -> with_scope(fun(Scope, _) -> leave_out(Scope, Inbox) end, From, Payload, Inbox);
+        false -> arrived(From, Payload, told(Inbox))
+    end.
+
+arrived(From, Payload, Inbox) ->
+    with_scope(fun(Scope, Rest) -> deliver(Scope, From, Rest, byte_size(Payload), Inbox) end,
+               From, Payload, Inbox).
+
 %% Neighbours are authenticated, and trusted as the distribution trusts them. But they may run
 %% another version.
-arrived(From, <<Size:32, Encoded:Size/binary, Rest/binary>> = Payload, Inbox) ->
-    try deliver(binary_to_term(Encoded), From, Rest, byte_size(Payload), Inbox)
+with_scope(Do, From, <<Size:32, Encoded:Size/binary, Rest/binary>>, Inbox) ->
+    try Do(binary_to_term(Encoded), Rest)
     catch error:badarg -> malformed(From, Inbox)
     end;
-arrived(From, _Payload, Inbox) ->
+with_scope(_Do, From, _Payload, Inbox) ->
     malformed(From, Inbox).
 
 deliver(Scope, From, Encoded, Bytes, #inbox{scopes = Scopes} = Inbox) ->
@@ -171,7 +196,7 @@ offer(Pid, {_, Scope, _, _} = Message, Bytes, #inbox{subscribers = Subscribers} 
             count(#{delivered => 1}, put_subscriber(Pid, Offered, Inbox));
         behind ->
             Warned = warn(Pid, Scope, Offered),
-            look_later(count(#{dropped => 1}, put_subscriber(Pid, drop(Scope, Warned), Inbox)))
+            look_later(count(#{dropped => 1}, put_subscriber(Pid, drop(Scope, 1, Warned), Inbox)))
     end.
 
 offer_or_look(Pid, Bytes, Backlog) ->
@@ -195,11 +220,51 @@ waiting(Pid) ->
         undefined -> 0
     end.
 
-drop(Scope, #subscriber{scopes = Of} = Subscriber) ->
-    Subscriber#subscriber{scopes = maps:update_with(Scope, fun(N) -> N + 1 end, Of)}.
+drop(Scope, Count, #subscriber{scopes = Of} = Subscriber) ->
+    Subscriber#subscriber{scopes = maps:update_with(Scope, fun(N) -> N + Count end, Of)}.
 
 put_subscriber(Pid, Subscriber, #inbox{subscribers = Subscribers} = Inbox) ->
     Inbox#inbox{subscribers = Subscribers#{Pid := Subscriber}}.
+
+%% --- messages that are left out ---------------------------------------------------------------
+
+leave_out(Scope, #inbox{scopes = Scopes, left_out = LeftOut, has_left_out = HasBefore} = Inbox) ->
+    case Scopes of
+        #{Scope := Pids} ->
+            _ = HasBefore orelse
+                ?LOG_WARNING(#{weft => broadcast, scope => Scope,
+                               problem => "broadcasts come faster than they are delivered here; "
+                                          "some are left out"}),
+            Count = maps:get(Scope, LeftOut, 0) + 1,
+            look_later(count(#{dropped => map_size(Pids)},
+                             Inbox#inbox{left_out = LeftOut#{Scope => Count},
+                                         has_left_out = true}));
+        #{} ->
+            Inbox
+    end.
+
+%% Perhaps no message comes any more.
+looked(#inbox{load = Load0} = Inbox) ->
+    case weft_broadcast_load:looked(waiting(self()), Load0) of
+        {true, Load} -> Inbox#inbox{load = Load};
+        {false, Load} -> told(Inbox#inbox{load = Load})
+    end.
+
+%% Before they get more. Those that are behind are told with what they missed for that reason.
+told(#inbox{left_out = LeftOut} = Inbox) when map_size(LeftOut) =:= 0 ->
+    Inbox;
+told(#inbox{left_out = LeftOut, scopes = Scopes} = Inbox) ->
+    lists:foldl(fun({Scope, Pid, Count}, I) -> tell(Scope, Pid, Count, I) end,
+                Inbox#inbox{left_out = #{}},
+                [{Scope, Pid, Count} || {Scope, Count} <- maps:to_list(LeftOut),
+                                        Pid <- maps:keys(maps:get(Scope, Scopes, #{}))]).
+
+tell(Scope, Pid, Count, #inbox{subscribers = Subscribers} = Inbox) ->
+    #{Pid := Subscriber} = Subscribers,
+    case is_behind(Subscriber) of
+        true -> put_subscriber(Pid, drop(Scope, Count, Subscriber), Inbox);
+        false -> Pid ! {weft_broadcast_missed, Scope, mailbox_full, Count}, Inbox
+    end.
 
 %% --- those that are behind --------------------------------------------------------------------
 
@@ -209,9 +274,9 @@ look_later(Inbox) ->
     _ = erlang:send_after(?LOOK_MS, self(), look),
     Inbox#inbox{is_looking = true}.
 
-look(#inbox{subscribers = Subscribers0} = Inbox) ->
+look(#inbox{subscribers = Subscribers0, left_out = LeftOut} = Inbox) ->
     Subscribers = maps:map(fun look/2, Subscribers0),
-    case lists:any(fun is_behind/1, maps:values(Subscribers)) of
+    case map_size(LeftOut) > 0 orelse lists:any(fun is_behind/1, maps:values(Subscribers)) of
         true -> look_later(Inbox#inbox{subscribers = Subscribers});
         false -> Inbox#inbox{subscribers = Subscribers}
     end.

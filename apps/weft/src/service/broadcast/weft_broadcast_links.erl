@@ -8,13 +8,15 @@
 %% `send/3' is not used.
 -module(weft_broadcast_links).
 
--export([subscribe/2, send/3, unknown/2, connect/1, disconnect/1, break/1, is_busy/1]).
+-export([subscribe/2, send/3, unknown/2, connect/1, disconnect/1, break/1, is_busy/2]).
 
 %% What may wait for a neighbour before it gets no more, or before the messages of this node wait.
 -define(NEIGHBOUR_BYTES, 8388608).
 -define(SENDER_BYTES, 2097152).
-%% What may wait for the broadcaster before the messages of this node wait.
+%% What may wait for the broadcaster, or for the inbox, before the messages of this node wait. How
+%% large those in the inbox are is not known: they are taken to be as large as the one to be sent.
 -define(SENDER_MESSAGES, 1000).
+-define(INBOX_BYTES, 33554432).
 
 %% @doc See `weft_links'.
 -spec subscribe(weft_links:core(), pid()) -> ok.
@@ -44,13 +46,21 @@ disconnect(Node) -> (links()):disconnect(Node).
 -spec break(node()) -> ok.
 break(Node) -> (links()):break(Node).
 
-%% @doc Is the broadcaster, or are all neighbours, so far behind that this node should send nothing
-%% of its own?
--spec is_busy(Broadcaster :: pid()) -> boolean().
-is_busy(Broadcaster) ->
-    case process_info(Broadcaster, message_queue_len) of
-        {message_queue_len, Waiting} when Waiting > ?SENDER_MESSAGES -> true;
-        _ -> are_busy([Node || {Node, _Cost} <- weft_overlay:neighbours()])
+%% @doc Is the broadcaster, or the inbox, or are all neighbours, so far behind that this node should
+%% not send a message of its own of that size?
+-spec is_busy(Broadcaster :: pid(), Bytes :: non_neg_integer()) -> boolean().
+is_busy(Broadcaster, Bytes) ->
+    InInbox = waiting(whereis(weft_broadcast_inbox)),
+    waiting(Broadcaster) > ?SENDER_MESSAGES
+        orelse InInbox > ?SENDER_MESSAGES orelse InInbox * Bytes > ?INBOX_BYTES
+        orelse are_busy([Node || {Node, _Cost} <- weft_overlay:neighbours()]).
+
+waiting(undefined) ->
+    0;
+waiting(Pid) ->
+    case process_info(Pid, message_queue_len) of
+        {message_queue_len, Waiting} -> Waiting;
+        undefined -> 0
     end.
 
 are_busy([]) -> false;

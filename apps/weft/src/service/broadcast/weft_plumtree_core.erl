@@ -118,8 +118,8 @@ on({message, From, {?VERSION, Message}}, NowMs, State) ->
     message(Message, From, NowMs, State);
 on({message, _From, _NewerVersion}, _NowMs, State) ->
     State;
-on({neighbour_up, Node}, _NowMs, #state{neighbours = Neighbours} = State) ->
-    tell_cache(Node, State#state{neighbours = Neighbours#{Node => []}});
+on({neighbour_up, Node}, NowMs, #state{neighbours = Neighbours} = State) ->
+    tell_cache(Node, expired(NowMs, State#state{neighbours = Neighbours#{Node => []}}));
 on({neighbour_down, Node, _Reason}, _NowMs,
    #state{neighbours = Neighbours, trees = Trees} = State) ->
     State#state{neighbours = maps:remove(Node, Neighbours),
@@ -167,13 +167,14 @@ message({spread, {{Root, _}, _} = Id, Hops, Reach, Payload}, From, NowMs, State)
     end;
 message({ihave, Announced}, From, NowMs, State) ->
     lists:foldl(fun({Id, Hops}, S) -> note(Id, {From, Hops}, NowMs, S) end, State, Announced);
-message({graft, Tree, Ids}, From, _NowMs, State) ->
-    give(Ids, From, set(eager, From, Tree, count(grafts_in, State)));
-message({want, Ids}, From, _NowMs, State) ->
-    give(Ids, From, State);
+message({graft, Tree, Ids}, From, NowMs, State) ->
+    give(Ids, From, set(eager, From, Tree, count(grafts_in, expired(NowMs, State))));
+message({want, Ids}, From, NowMs, State) ->
+    give(Ids, From, expired(NowMs, State));
 message({prune, Tree}, From, _NowMs, State) ->
     set(lazy, From, Tree, count(prunes_in, State));
-message({have, Summary}, From, _NowMs, #state{cache = Cache} = State) ->
+message({have, Summary}, From, NowMs, State0) ->
+    #state{cache = Cache} = State = expired(NowMs, State0),
     Lacking = [{Id, Hops + 1} || {Id, Hops} <- weft_message_cache:lacking(Summary, Cache)],
     ask_for(unknown(Summary, State), From,
             send_unless_empty(From, ihave, lists:sublist(Lacking, option(want_max, State)), State)).
@@ -379,11 +380,15 @@ ask_for(Ids, Node, State) ->
 send_unless_empty(_Node, _What, [], State) -> State;
 send_unless_empty(Node, What, List, State) -> send(Node, {What, List}, State).
 
-tidy(NowMs, #state{cache = Cache, delivered = Delivered0} = State) ->
+tidy(NowMs, #state{delivered = Delivered0} = State) ->
     {Missed, Delivered} = weft_delivered:give_up(NowMs, Delivered0),
     lists:foldl(fun({{Root, _}, Lost}, S) -> emit({notice, {missed, Root, Lost}}, S) end,
-                State#state{cache = weft_message_cache:expire(NowMs, Cache), delivered = Delivered},
-                Missed).
+                expired(NowMs, State#state{delivered = Delivered}), Missed).
+
+%% What is too old is told to nobody and given to nobody, whenever the last exchange was: the others
+%% may have forgotten that they had it.
+expired(NowMs, #state{cache = Cache} = State) ->
+    State#state{cache = weft_message_cache:expire(NowMs, Cache)}.
 
 exchange_later(#state{rand = Rand0} = State) ->
     {DelayMs, Rand} = weft_choice:around(option(exchange_ms, State), Rand0),

@@ -28,11 +28,11 @@
               ack = false :: false | weft_delivery_core:options(),
               label = none :: none | {label, term()}}).
 
-%% What waits to be acknowledged, and is put again by Put. Sender is the process that has it, and
-%% Unsent what is to be done if none has ever had it.
+%% What waits to be acknowledged, and is put again by Put. Sender is the process that has it. Settle
+%% is called once: when a process has it, or when it is given up and none has ever had it.
 -record(attempt, {put :: fun(() -> {put, Sender :: pid() | none}
                                  | {error, overloaded | not_started} | {answered, ok | noproc}),
-                  unsent = fun() -> ok end :: fun(() -> ok),
+                  settle = fun(_) -> ok end :: fun((placed | unsent) -> ok),
                   sender = unsent :: unsent | none | pid(),
                   delivery :: weft_delivery_core:delivery(),
                   deadline_ms :: integer() | undefined}).
@@ -114,18 +114,23 @@ labelled(Node, To, Content, #how{label = Label} = How) ->
         {ok, Causal} ->
             Item = extra(To, Content, none, Causal),
             case put(Node, To, weft_channel_entry:cost(Item), Item, How) of
-                ok -> ok;
+                ok ->
+                    settle(placed, Causal, Node);
                 {error, Reason} ->
-                    ok = unsent(Causal, Node),
+                    ok = settle(unsent, Causal, Node),
                     {error, Reason}
             end;
         {error, _} = Error ->
             Error
     end.
 
-%% Or what is sent later would wait for it.
-unsent(none, _Node) -> ok;
-unsent({Label, Stamp}, Node) -> weft_causal:unsent(Label, Node, Stamp).
+%% What is sent later waits for what was not sent until this is told.
+settle(_Became, none, _Node) -> ok;
+settle(placed, {_Label, Stamp}, Node) -> weft_causal:placed(Node, Stamp);
+settle(unsent, {Label, Stamp}, Node) -> weft_causal:unsent(Label, Node, Stamp).
+
+settled(Became, #attempt{sender = unsent, settle = Settle}) -> Settle(Became);
+settled(_Became, #attempt{}) -> ok.
 
 put(Node, To, Cost, Item, #how{channel = Channel} = How) ->
     weft_channel_entry:put(Node, partition(To, How), Channel, slot(To, How), Cost, Item).
@@ -178,7 +183,7 @@ first(TimeoutMs, Ref, {Node, To, Content, Causal}, Delivery, How0) ->
               end
           end,
     attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery,
-                                     unsent = fun() -> unsent(Causal, Node) end}).
+                                     settle = fun(Became) -> settle(Became, Causal, Node) end}).
 
 sender(Node, To, #how{channel = #{name := Name}} = How) ->
     case weft_channels:sender(Node, Name, partition(To, How)) of
@@ -225,6 +230,7 @@ stamp({label, Label}, Node) ->
 attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery} = Attempt) ->
     case Put() of
         {put, Sender} ->
+            ok = settled(placed, Attempt),
             {waits, Attempt#attempt{sender = Sender, deadline_ms = now_ms() + TimeoutMs}};
         {answered, Answer} -> answered(Answer, Ref, Attempt);
         {error, not_started} = Error -> verdict(Error, Ref, Attempt);
@@ -247,10 +253,10 @@ verdict({unless_it_waits, TimeoutMs, Delivery}, Ref, #attempt{sender = Sender} =
     end;
 verdict({again, TimeoutMs, Delivery}, Ref, Attempt) ->
     attempt(TimeoutMs, Ref, Attempt#attempt{delivery = Delivery});
-verdict(Result, Ref, #attempt{sender = Sender, unsent = Unsent}) ->
+verdict(Result, Ref, Attempt) ->
     true = erlang:unalias(Ref),
     flush(Ref),
-    ok = case Sender of unsent -> Unsent(); _ -> ok end,
+    ok = settled(unsent, Attempt),
     {ended, Result}.
 
 flush(Ref) ->

@@ -78,7 +78,8 @@ handle_call(info, _From, #receiver{stream = Stream, inbox = Inbox} = Receiver) -
     {reply, Info#{kind => channel, name => Receiver#receiver.name, node => undefined,
                   peer => Receiver#receiver.peer, partition => Receiver#receiver.partition,
                   held_bytes => weft_channel_inbox:held_bytes(Inbox),
-                  paused => Receiver#receiver.paused}, Receiver};
+                  paused => Receiver#receiver.paused,
+                  waiting => queue:len(Receiver#receiver.waiting)}, Receiver};
 handle_call(Request, _From, Receiver) ->
     {reply, weft_stray:call(Request), Receiver}.
 
@@ -118,28 +119,30 @@ stream(Message, #receiver{stream = Stream0} = Receiver) ->
 
 %% Payloads that came before the end are delivered, however full the mailboxes.
 ended(#receiver{waiting = Waiting} = Receiver) ->
-    _ = lists:foldl(fun(Data, {noreply, R}) -> data(Data, R#receiver{paused = false});
+    _ = lists:foldl(fun(Data, {noreply, R}) -> taken(Data, R);
                        (_Data, Stopped) -> Stopped
-                    end, {noreply, Receiver}, queue:to_list(Waiting)),
+                    end, {noreply, Receiver#receiver{waiting = queue:new()}},
+                    queue:to_list(Waiting)),
     {stop, normal, Receiver}.
 
 %% --- payloads ---------------------------------------------------------------------------------
 
-data({weft_packet, _, Link, Lane, Label, {data, _, Sequence, Kind, Payload}} = Data,
-     #receiver{counters = Counters, inbound = Inbound0, inbox = Inbox} = Receiver) ->
+data(Data, #receiver{inbox = Inbox} = Receiver) ->
     case weft_channel_inbox:is_full(Inbox) of
-        true ->
-            {noreply, pause(Data, Receiver)};
-        false ->
-            weft_session_counters:payload_in(Counters, byte_size(Payload)),
-            case weft_inbound_core:accept(Sequence, Kind, Payload, Inbound0) of
-                {Payloads, Ack, Inbound} ->
-                    received(Payloads, Ack, Lane, Label, Receiver#receiver{inbound = Inbound});
-                overflow ->
-                    %% The peer hears of it, and repeats on another path.
-                    ok = weft_link_handler:tell(Link, {drop, Label}),
-                    stream({weft_path, closed, Link, Label, overload}, Receiver)
-            end
+        true -> {noreply, pause(Data, Receiver)};
+        false -> taken(Data, Receiver)
+    end.
+
+taken({weft_packet, _, Link, Lane, Label, {data, _, Sequence, Kind, Payload}},
+      #receiver{counters = Counters, inbound = Inbound0} = Receiver) ->
+    weft_session_counters:payload_in(Counters, byte_size(Payload)),
+    case weft_inbound_core:accept(Sequence, Kind, Payload, Inbound0) of
+        {Payloads, Ack, Inbound} ->
+            received(Payloads, Ack, Lane, Label, Receiver#receiver{inbound = Inbound});
+        overflow ->
+            %% The peer hears of it, and repeats on another path.
+            ok = weft_link_handler:tell(Link, {drop, Label}),
+            stream({weft_path, closed, Link, Label, overload}, Receiver)
     end.
 
 received(Payloads, Ack, Lane, Label, Receiver0) ->

@@ -6,11 +6,13 @@
 %% (the name of the driver). All messages of a session go through one process, and are numbered
 %% (`weft_driver_order'). Sessions take turns, a message each, so none waits for all that another
 %% one has to say; but what the process has sent already is in front of all, as the carrier takes it
-%% for one sender. The number and the size of the messages of a session that wait are bounded; a
-%% single message may be larger than the bound. Nothing is sent on a session before the process has
-%% opened it, so that while it waits for the connection no more than one session of a driver waits
-%% in it. The process also monitors the peers of its sessions, because to set up a monitor, or to
-%% remove one, may wait for a busy connection as well.
+%% for one sender. The number and the size of the messages of a session that wait are bounded. A
+%% single message may be larger than the bound; it counts for half of it, and what is being sent
+%% does not wait. If what follows a large message ended the session, the receiver would drop the
+%% large one, and its sender would begin again with the same. Nothing is sent on a session before
+%% the process has opened it, so that while it waits for the connection no more than one session of
+%% a driver waits in it. The process also monitors the peers of its sessions, because to set up a
+%% monitor, or to remove one, may wait for a busy connection as well.
 %%
 %% The first session starts it, and it ends some time after the last one. Its row in the table shows
 %% it to the drivers; who finds that it has died opens another one.
@@ -23,6 +25,7 @@
 
 -define(WAITING_MAX, 50000).
 -define(WAITING_BYTES_MAX, 67108864).
+-define(MESSAGE_BYTES_MAX, 33554432).
 %% How long it is there without a session: another one often follows at once. And who started it may
 %% have died before it opened one.
 -define(LINGER_MS, 1000).
@@ -94,7 +97,7 @@ process(Key) ->
 %% @doc Sends a message to the driver To through the outlet.
 -spec send(outlet(), To :: pid(), term()) -> ok | {error, not_connected}.
 send(#outlet{pid = Pid, session = Session, waiting = Waiting} = Outlet, To, Message) ->
-    Bytes = erlang:external_size(Message),
+    Bytes = min(erlang:external_size(Message), ?MESSAGE_BYTES_MAX),
     Before = atomics:add_get(Waiting, ?BYTES, Bytes) - Bytes,
     case atomics:add_get(Waiting, ?MESSAGES, 1) =< ?WAITING_MAX
         andalso Before =< ?WAITING_BYTES_MAX of
@@ -230,10 +233,10 @@ next(Again, Turns0, Sending) ->
 
 sent(#session{number = Number, next = Next, messages = Messages, waiting = Waiting} = Open) ->
     {{value, {To, Message, Bytes}}, Left} = queue:out(Messages),
-    %% The loss of the connection is noticed by the monitor.
-    _ = erlang:send(To, {weft_data, Number, Next, Message}, [noconnect]),
     ok = atomics:sub(Waiting, ?MESSAGES, 1),
     ok = atomics:sub(Waiting, ?BYTES, Bytes),
+    %% The loss of the connection is noticed by the monitor.
+    _ = erlang:send(To, {weft_data, Number, Next, Message}, [noconnect]),
     Open#session{next = Next + 1, messages = Left}.
 
 %% --- the end of a session ---------------------------------------------------------------------
