@@ -366,14 +366,17 @@ without_a_topology_each_is_its_own(Config) ->
     until(fun() -> agents(A) =:= [{{node, node_name(a)}, a}, {{node, node_name(b)}, b}] end).
 
 %% Each is its own agent in a mesh. The next one misses it, whether it is dead or only weft_ops is
-%% stopped there.
+%% stopped there: f3, as long as weft_ops does not run on f2b.
 a_free_node_is_missed(Config) ->
     Names = [f1, f2, f3],
-    Start = fun(Name) ->
-                Mesh = {full_mesh, #{seeds => [node_name(f1)]}},
-                start(Name, [{topology, Mesh}], ?PARTIAL, Config)
-            end,
+    Start = fun(Name) -> start(Name, free(), ?PARTIAL, Config) end,
     [F1, F2, F3] = [Start(Name) || Name <- Names],
+    Between = joined(f2b, free(), ?PARTIAL, Config),
+    {ok, _} = call(Between, application, ensure_all_started, [weft]),
+    until(fun() ->
+              call(F3, net_kernel, connect_node, [node_name(f2b)])
+                  andalso lists:member(node_name(f2b), call(F3, weft_overlay, members, []))
+          end),
     Free = {node, node_name(f2)},
     until(fun() -> {reported(F1), listed(F3, Free)} =:= {Names, [node_name(f2)]} end),
     ok = weft_test_nodes:kill(F2),
@@ -388,12 +391,22 @@ a_free_node_is_missed(Config) ->
     until(fun() -> not lists:keymember(Silent, 1, alarms(F1)) end),
     ok = call(Again, application, stop, [weft_ops]),
     until(fun() -> lists:keymember(Silent, 1, alarms(F1)) end),
-    {ok, _} = call(Again, application, ensure_all_started, [weft_ops]),
+    another_witness_is_chosen(F1, Again, Between),
     until(fun() -> not lists:keymember(Silent, 1, alarms(F1)) end),
     %% It leaves on purpose.
     ok = call(Again, weft, leave, []),
     until(fun() -> happened(F1, left, f2) end),
     ?assertNot(lists:keymember(Silent, 1, alarms(F1))).
+
+free() -> [{topology, {full_mesh, #{seeds => [node_name(f1)]}}}].
+
+%% When it is back it reports to f2b, and f3, which misses it, is told by nobody.
+another_witness_is_chosen(F1, F2, Between) ->
+    {ok, _} = call(Between, application, ensure_all_started, [weft_ops]),
+    until(fun() -> lists:member(f2b, reported(F1)) end),
+    until(fun() -> call(F2, net_kernel, connect_node, [node_name(f2b)]) end),
+    {ok, _} = call(F2, application, ensure_all_started, [weft_ops]),
+    until(fun() -> listed(Between, {node, node_name(f2)}) =:= [node_name(f2)] end).
 
 %% They have no group in common, and a link all the same. Small messages stay on one of its lanes.
 faults_of_two_nodes_are_told(Config) ->
@@ -490,10 +503,15 @@ start(Name, Config) ->
     start(Name, [{topology, {groups, Groups}}], ?PARTIAL, Config).
 
 start(Name, Weft, Args, Config) ->
+    Node = joined(Name, Weft, Args, Config),
+    {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
+    Node.
+
+%% With no weft_ops yet.
+joined(Name, Weft, Args, Config) ->
     Options = #{config => Weft, args => Args ++ weft_ops_test_args:args([?MODULE])},
     Node = weft_test_nodes:start(Name, Options, ?config(place, Config)),
     [ok = call(Node, application, set_env, [weft_ops, Key, Value]) || {Key, Value} <- ?QUICK],
-    {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
     Node.
 
 %% Samples are taken less often.

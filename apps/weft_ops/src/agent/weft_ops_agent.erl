@@ -21,6 +21,7 @@
 -include_lib("kernel/include/logger.hrl").
 
 -export([start_link/1, report/3, ask/3, events/3, acknowledge/4]).
+-export([witness_asked/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 -export_type([report/0]).
 
@@ -151,6 +152,7 @@ handle_info({look, DueMs}, #agent{period_ms = PeriodMs} = Agent) ->
     Here = stood_still(NowMs - DueMs, NowMs, Agent),
     Groups = weft_group:groups(),
     Left = left(NowMs, Groups, Here),
+    ok = witnesses_asked(NowMs, Left),
     {noreply, looked(NowMs, missed(NowMs, forgotten(NowMs, Groups, Left)))};
 %% From before this code was loaded.
 handle_info(look, Agent) ->
@@ -300,21 +302,42 @@ forgotten(NowMs, Groups, #agent{heard = Heard, period_ms = PeriodMs} = Agent) ->
 has_left(Node, {node, _}) -> weft_overlay:is_foreign(Node);
 has_left(_Node, {group, _}) -> false.
 
-%% An agent reports to itself. Where it does not, another one is the agent, if there is one. A free
-%% node that is connected may have another witness by now, and one that is not may have none.
-is_elsewhere({node, Node}, _Nodes, Groups) when Node =/= node() ->
-    There = weft_ops_agents:there(weft_overlay:members(), nodes(connected)),
-    lists:member(Node, There)
-        andalso lists:sublist(weft_ops_agents:witnesses(Node, [node() | There], Groups), 1)
-                    =/= [node()];
+%% An agent reports to itself. Where it does not, another one is the agent, if there is one. Which
+%% witness a free node has follows from whom it is connected with, which only that node knows: it
+%% says, or is asked, when that is another one.
+is_elsewhere({node, Node}, _Nodes, _Groups) when Node =/= node() ->
+    false;
 is_elsewhere(Duty, Nodes, Groups) ->
     not is_map_key(node(), Nodes)
         andalso (reports(node(), Duty, Groups) orelse next(Duty, Groups, []) =/= []).
 
+%% A free node that was silent and is back may have another witness, as one that was started anew
+%% has, and may never say so here.
+witnesses_asked(NowMs, #agent{heard = Heard, period_ms = PeriodMs} = Agent) ->
+    There = nodes(connected),
+    lists:foreach(fun({Node, Nodes}) ->
+                      {ok, Last} = weft_ops_heard:last(Node, Nodes),
+                      spawn(?MODULE, witness_asked, [Last, PeriodMs])
+                  end, [{Node, Nodes} || {Free, Nodes} <- free(Heard),
+                                         Node <- silent(Nodes, NowMs, Agent), Node =:= Free,
+                                         lists:member(Node, There)]).
+
+%% @private It is as if the node had said it with a last sample.
+-spec witness_asked(weft_ops_sample:sample(), TimeoutMs :: pos_integer()) -> ok.
+witness_asked(#{node := Node} = Last, TimeoutMs) ->
+    case weft_ask:all([Node], fun weft_ops_sampler:witness/1, TimeoutMs) of
+        {[{Node, {ok, Witness}}], []} when is_atom(Witness), Witness =/= node() ->
+            report(node(), {node, Node}, Last#{agent => Witness});
+        _SameOrNotSaid ->
+            ok
+    end.
+
 nodes_of(Heard) -> lists:usort(lists:append([maps:keys(Nodes) || Nodes <- maps:values(Heard)])).
 
-%% One that reports to another agent from now on has not left.
-is_gone(Node) -> not lists:member(Node, [node() | nodes(connected)]).
+%% One that reports to another agent from now on has not left. The connection with one that has left
+%% may end a little later.
+is_gone(Node) ->
+    not lists:member(Node, [node() | nodes(connected)]) orelse weft_overlay:is_foreign(Node).
 
 %% Who has stopped to report since the last look. A node that reports under one duty is there.
 missed(NowMs, #agent{heard = Heard, silent = Before} = Agent) ->

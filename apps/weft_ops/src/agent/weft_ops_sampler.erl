@@ -19,7 +19,7 @@
 -module(weft_ops_sampler).
 -behaviour(gen_server).
 
--export([start_link/1, tell/2, last/1]).
+-export([start_link/1, tell/2, last/1, witness/1]).
 -export([wake/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 
@@ -74,6 +74,11 @@ last(Node) ->
         exit:_ -> none
     end.
 
+%% @doc To which witness that node reports. One that is not free has none, and one of an earlier
+%% version does not say it.
+-spec witness(node()) -> {ok, node()} | {error, term()}.
+witness(Node) -> gen_server:call({?MODULE, Node}, witness, infinity).
+
 %% @private
 -spec init(pos_integer()) -> {ok, #sampler{}}.
 init(PeriodMs) ->
@@ -90,6 +95,11 @@ timer(#sampler{due_ms = DueMs, period_ms = PeriodMs} = Sampler) ->
 -spec handle_call(term(), gen_server:from(), #sampler{}) -> {reply, term(), #sampler{}}.
 handle_call(last, _From, #sampler{last = Last} = Sampler) ->
     {reply, {ok, Last}, Sampler};
+handle_call(witness, _From, #sampler{agents = Agents} = Sampler) ->
+    {reply, case Agents of
+                #{witness := {Witness, _}} -> {ok, Witness};
+                #{} -> {error, no_witness}
+            end, Sampler};
 handle_call(Request, _From, Sampler) ->
     {reply, weft_stray:call(Request), Sampler}.
 
