@@ -121,12 +121,31 @@ alarms_go_on_where_the_agent_leaves_its_group(Config) ->
     {ok, _} = call(N2, weft_group, remove, [g1, [node_name(n1)]]),
     until(fun() -> lists:member(Silent, alarms_of(N2)) end),
     ?assertNot(lists:member(Silent, alarms_of(N1))),
+    a_member_without_weft_ops_is_given_nothing(N1, N2, Silent),
     OversThere = overs(N2, n3),
     {ok, _} = call(N3, application, ensure_all_started, [weft_ops]),
     until(fun() -> overs(N2, n3) > OversThere end),
     ?assertEqual(Overs, overs(N1, n3)),
     {ok, _} = call(N2, weft_group, add, [g1, [node_name(n1)]]),
     until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end).
+
+%% It would be the agent, and it is connected.
+a_member_without_weft_ops_is_given_nothing(N1, N2, Silent) ->
+    ok = call(N1, application, stop, [weft_ops]),
+    {ok, _} = call(N2, weft_group, add, [g1, [node_name(n1)]]),
+    until(fun() ->
+              {ok, Members} = call(N2, weft_group, members, [g1]),
+              lists:member(node_name(n1), Members)
+          end),
+    SinceMs = sampled_ms(N2),
+    until(fun() -> sampled_ms(N2) > SinceMs + 5 * ?SAMPLE_MS end),
+    ?assert(lists:member(Silent, alarms_of(N2))),
+    {ok, _} = call(N2, weft_group, remove, [g1, [node_name(n1)]]),
+    {ok, _} = call(N1, application, ensure_all_started, [weft_ops]).
+
+sampled_ms(N2) ->
+    #{at_ms := AtMs} = call(N2, weft_ops_sampler, last, [node_name(n2)]),
+    AtMs.
 
 %% Nodes of its group report to it as before: they do not know that it stands still.
 a_paused_agent_hides_nobody(Config) ->

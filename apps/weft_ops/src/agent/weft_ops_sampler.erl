@@ -4,7 +4,8 @@
 %%
 %% It monitors each of them. When one ends, or cannot be reached, the next node that may be agent
 %% takes its place at once. After a while the former one is probed, by a monitor, and gets its place
-%% back if it has been there for a whole period. So all members of a group come back to the same
+%% back if it has been there for a whole period. So is a node that has come and would take the place
+%% of another one. So all members of a group come back to the same
 %% agent. The one that had its place, or is the agent of a group that this node has left, is told
 %% with a last sample who has it now. The witness of a free node is chosen in the same way, among
 %% those that may be it, and is told little more than that this node is there.
@@ -222,7 +223,25 @@ with_duties(#{groups := Groups, members := Members}, Sampler) ->
                      [] -> Agents;
                      Witnesses -> Agents#{witness => Witnesses}
                  end,
-    chosen(probed(Sampler#sampler{candidates = Candidates})).
+    chosen(probed(newcomers(Sampler#sampler{candidates = Candidates}))).
+
+%% Whether weft_ops runs on a node that has just come, and would take the place of an agent that is
+%% there, is not known: it is probed first, so that no agent gives its alarms to nobody. One that is
+%% an agent of this node is known to run it.
+newcomers(#sampler{agents = Agents, candidates = Candidates, absent = Absent} = Sampler) ->
+    Known = [Agent || {Agent, _} <- maps:values(Agents)] ++ maps:keys(Absent),
+    There = nodes(connected) -- Known,
+    New = [Node || {Role, {Agent, _}} <- maps:to_list(Agents),
+                   Node <- better(Agent, maps:get(Role, Candidates, [])),
+                   lists:member(Node, There)],
+    Sampler#sampler{absent = maps:merge(Absent, maps:from_keys(New, now_ms()))}.
+
+%% Those before this one, which may be none of them any more.
+better(Agent, Nodes) ->
+    case lists:splitwith(fun(Node) -> Node =/= Agent end, Nodes) of
+        {Better, [Agent | _]} -> Better;
+        {_All, []} -> []
+    end.
 
 %% Who has been there for a whole period is a candidate again; who was not for a while is probed.
 probed(#sampler{probes = Probes, absent = Absent, period_ms = PeriodMs} = Sampler) ->
