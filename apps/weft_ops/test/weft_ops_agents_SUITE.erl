@@ -206,6 +206,9 @@ samples_go_on_beside_a_connection_without_a_path(Config) ->
               Sample =/= silent andalso map_get(at_ms, Sample) > ChokedMs + 5 * ?SAMPLE_MS
           end),
     ?assertNot(logged(F, "ERROR", ["silent on ", f])),
+    Choked = node_name(e),
+    ?assertMatch(#{nodes := #{Choked := silent}, agents := #{{group, ge} := Self}},
+                 call(F, weft_ops, picture, [])),
     %% What was to be told meanwhile is told when e goes on.
     ok = call(F, weft_ops, tell, [choked, "somebody waits"]),
     until(fun() -> is_told(F, f) end),

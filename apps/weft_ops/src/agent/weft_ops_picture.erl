@@ -71,11 +71,19 @@ first([Candidate | Others] = Candidates, Ask, UntilMs, PartMs) ->
     case max(0, UntilMs - now_ms()) of
         0 -> first_of_all(Candidates, Ask, PartMs);
         LeftMs ->
-            case Ask(Candidate, LeftMs) of
+            case one_asked(Candidate, Ask, LeftMs) of
                 {ok, Answer} -> {Candidate, Answer, false};
                 {error, timeout} -> first_of_all(Others, Ask, PartMs);
                 {error, _NotThere} -> first(Others, Ask, UntilMs, PartMs)
             end
+    end.
+
+%% By a process of its own: over a connection that takes nothing now the question itself waits, for
+%% longer than its time.
+one_asked(Candidate, Ask, TimeoutMs) ->
+    case weft_ask:all([Candidate], fun(Node) -> Ask(Node, TimeoutMs) end, TimeoutMs) of
+        {[{Candidate, Answer}], []} -> Answer;
+        {[], [Candidate]} -> {error, timeout}
     end.
 
 first_of_all(Candidates, Ask, PartMs) ->
