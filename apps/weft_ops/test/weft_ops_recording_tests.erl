@@ -22,6 +22,7 @@ in_files_test_() ->
              {"a time of which nothing can be read is a gap", fun a_gap_of_damaged_chunks/1},
              {"a damaged chunk is left out and told", fun a_damaged_chunk/1},
              {"names are made for no chunk of others", fun no_more_names_than_so_many/1},
+             {"names are made once for all reads", fun no_more_names_by_reading_again/1},
              {"the oldest files are deleted", fun the_oldest_files_are_deleted/1},
              {"a chunk that is too large takes no file away", fun a_chunk_that_is_too_large/1},
              {"other files may be called anything", fun other_files_may_be_called_anything/1},
@@ -143,6 +144,21 @@ no_more_names_than_so_many(Dir) ->
     ?assertEqual(One, atom_to_binary(binary_to_existing_atom(One))),
     %% In the other order there is enough for both.
     ?assertMatch({[{1000, _}], [_]}, all(Dir, {0, infinity})).
+
+%% As a node does that has read nothing yet.
+no_more_names_by_reading_again(Dir) ->
+    Names = [["weft_ops_no_such_", integer_to_list(I)] || I <- lists:seq(1, 45000)],
+    Shape = iolist_to_binary([<<$l, 45000:32>> | [[<<$a, (iolist_size(Name)):32>>, Name]
+                                                  || Name <- Names]]),
+    <<High:7, Middle:7, Low:7>> = <<(byte_size(Shape)):21>>,
+    Rows = [0, 128 bor Low, 128 bor Middle, High, Shape, 0],
+    ok = file:write_file(filename:join(Dir, "weft-0000000001000-0.rec"), made_of(1000, Rows)),
+    _ = persistent_term:erase(weft_ops_terms),
+    Before = erlang:system_info(atom_count),
+    [?assertMatch({[], [_]}, all(Dir, {0, infinity})) || _ <- [1, 2]],
+    ?assertMatch(Made when Made >= 20000 andalso Made < 20500,
+                 erlang:system_info(atom_count) - Before),
+    _ = persistent_term:erase(weft_ops_terms).
 
 made_of(AtMs, Rows) ->
     Packed = zlib:compress(Rows),
