@@ -218,8 +218,29 @@ code_that_is_loaded_goes_on_test() ->
               weft_ops_alarms_core:new(Config)},
     {ok, Agent} = weft_ops_agent:code_change(before, Before, []),
     ?assertMatch({reply, {ok, #{nodes := #{?OTHER := Sample}, alarms := []}}, Agent},
-                 weft_ops_agent:handle_call({ask, ?DUTY}, from, Agent)),
-    ?assertEqual({ok, Agent}, weft_ops_agent:code_change(now, Agent, [])).
+                 weft_ops_agent:handle_call({ask, ?DUTY}, {self(), tag}, Agent)),
+    ?assertEqual({ok, Agent}, weft_ops_agent:code_change(now, Agent, [])),
+    WithoutSenders = list_to_tuple(lists:droplast(tuple_to_list(Agent))),
+    ?assertEqual({ok, Agent}, weft_ops_agent:code_change(before, WithoutSenders, [])).
+
+%% The connection with who asks may take nothing now.
+an_answer_to_another_node_is_sent_by_another_process_test() ->
+    {ok, Config} = weft_ops_config:parse([]),
+    {ok, Agent} = weft_ops_agent:init(Config),
+    [?assertMatch({noreply, _}, weft_ops_agent:handle_call(Request, elsewhere(), Agent))
+     || Request <- [{ask, ?DUTY}, {events, 0}]].
+
+elsewhere() -> {binary_to_term(<<131, 88, 119, 3, "c@h", 1:32, 0:32, 1:32>>), tag}.
+
+%% Each of them holds an answer.
+only_so_many_answers_wait_test() ->
+    {ok, Config} = weft_ops_config:parse([]),
+    {ok, Agent} = weft_ops_agent:init(Config),
+    Waiting = [{'c@h', self()} || _ <- lists:seq(1, 8)],
+    Full = setelement(tuple_size(Agent), Agent, Waiting),
+    ?assertEqual({noreply, Full}, weft_ops_agent:handle_call({events, 0}, elsewhere(), Full)),
+    ?assertMatch({reply, {ok, []}, Full},
+                 weft_ops_agent:handle_call({events, 0}, {self(), tag}, Full)).
 
 an_agent_is_told_how_long_ago_test() ->
     SinceMs = erlang:system_time(millisecond) - 5000,

@@ -198,22 +198,29 @@ samples_go_on_beside_a_connection_without_a_path(Config) ->
     until(fun() -> {agents(F), reported(F)} =:= {[{{group, ge}, e}, {{group, gf}, f}], [e, f]} end),
     ok = weft_test_nodes:pause(E),
     until(fun() -> call(F, ?MODULE, is_choked, [node_name(e)]) end),
-    ChokedMs = erlang:system_time(millisecond),
     Self = node_name(f),
-    until(fun() ->
-              {ok, #{nodes := #{Self := Sample}}} =
-                  call(F, weft_ops_agent, ask, [Self, {group, gf}, 5000]),
-              Sample =/= silent andalso map_get(at_ms, Sample) > ChokedMs + 5 * ?SAMPLE_MS
-          end),
+    samples_go_on(F),
     ?assertNot(logged(F, "ERROR", ["silent on ", f])),
     Choked = node_name(e),
     ?assertMatch(#{nodes := #{Choked := silent}, agents := #{{group, ge} := Self}},
                  call(F, weft_ops, picture, [])),
+    %% One that begins monitors the agent on e.
+    true = call(F, erlang, exit, [call(F, erlang, whereis, [weft_ops_sampler]), kill]),
+    samples_go_on(F),
     %% What was to be told meanwhile is told when e goes on.
     ok = call(F, weft_ops, tell, [choked, "somebody waits"]),
     until(fun() -> is_told(F, f) end),
     ok = weft_test_nodes:continue(E),
     until(fun() -> is_told(E, e) end).
+
+samples_go_on(F) ->
+    Self = node_name(f),
+    SinceMs = erlang:system_time(millisecond),
+    until(fun() ->
+              {ok, #{nodes := #{Self := Sample}}} =
+                  call(F, weft_ops_agent, ask, [Self, {group, gf}, 5000]),
+              Sample =/= silent andalso map_get(at_ms, Sample) > SinceMs + 5 * ?SAMPLE_MS
+          end).
 
 is_told(Node, Name) ->
     {ok, Events} = call(Node, weft_ops_agent, events, [node_name(Name), 0, 5000]),

@@ -26,6 +26,8 @@
 -export_type([report/0]).
 
 -define(EVENTS_MAX, 1000).
+%% So many answers to a node may wait for its connection; what it asks then is not answered.
+-define(ANSWERS_MAX, 8).
 
 %% What is known of the nodes of a duty, and all alarms of this agent: one may be about a node that
 %% has never reported to it.
@@ -42,7 +44,9 @@
                 alarms :: weft_ops_alarms_core:state(),
                 %% How many conditions had no room until the last look; so that it is logged once.
                 left_out = 0 :: non_neg_integer(),
-                is_full = false :: boolean()}).
+                is_full = false :: boolean(),
+                %% Who sends an answer to another node, and may still wait for that.
+                senders = [] :: [{node(), pid()}]}).
 
 -spec start_link(weft_ops_config:config()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
@@ -89,19 +93,21 @@ init(#{sample_ms := PeriodMs, thresholds := Thresholds} = Config) ->
                 alarms = weft_ops_alarms_core:new(Config)}}.
 
 %% @private
--spec handle_call(term(), gen_server:from(), #agent{}) -> {reply, term(), #agent{}}.
-handle_call({ask, Duty}, _From, #agent{heard = Heard, alarms = Alarms} = Agent) ->
+-spec handle_call(term(), gen_server:from(), #agent{}) ->
+          {reply, term(), #agent{}} | {noreply, #agent{}}.
+handle_call({ask, Duty}, From, #agent{heard = Heard, alarms = Alarms} = Agent) ->
     NowMs = now_ms(),
     Nodes = maps:map(fun(_, What) -> without_skew(What) end,
                      maps:merge(silent_free(NowMs, Agent),
                                 state(maps:get(Duty, Heard, #{}), NowMs, Agent))),
-    {reply, {ok, #{nodes => Nodes,
-                   alarms => [dated(Alarm) || Alarm <- weft_ops_alarms_core:list(Alarms)]}}, Agent};
+    answered(From, #{nodes => Nodes,
+                     alarms => [dated(Alarm) || Alarm <- weft_ops_alarms_core:list(Alarms)]},
+             Agent);
 handle_call({events_of, LastMs}, From, Agent) when is_integer(LastMs) ->
     handle_call({events, system_ms() - LastMs}, From, Agent);
-handle_call({events, SinceMs}, _From, #agent{events = Events} = Agent) ->
+handle_call({events, SinceMs}, From, #agent{events = Events} = Agent) ->
     Late = lists:takewhile(fun({SeenMs, _}) -> SeenMs >= SinceMs end, Events),
-    {reply, {ok, [Event || {_, Event} <- lists:reverse(Late)]}, Agent};
+    answered(From, [Event || {_, Event} <- lists:reverse(Late)], Agent);
 handle_call({acknowledge, Id, Comment}, _From, #agent{alarms = Alarms0} = Agent) ->
     case weft_ops_alarms_core:acknowledge(Id, Comment, now_ms(), Alarms0) of
         {ok, Alarms} ->
@@ -114,6 +120,19 @@ handle_call({acknowledge, Id, Comment}, _From, #agent{alarms = Alarms0} = Agent)
     end;
 handle_call(Request, _From, Agent) ->
     {reply, weft_stray:call(Request), Agent}.
+
+%% It may be megabytes, and who sends it to another node may have to wait.
+answered({Caller, _}, Answer, Agent) when node(Caller) =:= node() ->
+    {reply, {ok, Answer}, Agent};
+answered({Caller, _} = From, Answer, #agent{senders = Before} = Agent) ->
+    Senders = [{Node, Sender} || {Node, Sender} <- Before, is_process_alive(Sender)],
+    case length([Node || {Node, _} <- Senders, Node =:= node(Caller)]) < ?ANSWERS_MAX of
+        true ->
+            New = spawn_opt(gen_server, reply, [From, {ok, Answer}], [{priority, high}]),
+            {noreply, Agent#agent{senders = [{node(Caller), New} | Senders]}};
+        false ->
+            {noreply, Agent#agent{senders = Senders}}
+    end.
 
 %% Elsewhere the time of this node's own clock says nothing.
 dated(#{raised_ms := RaisedMs} = Alarm) ->
@@ -161,13 +180,16 @@ handle_info(Message, Agent) ->
     ok = weft_stray:message(Message),
     {noreply, Agent}.
 
-%% @private The state of earlier code ends with the alarms, and what is heard with the skew.
+%% @private The state of earlier code ends with the alarms, or lacks who sends; what is heard ends with
+%% the skew.
 -spec code_change(term(), tuple(), term()) -> {ok, #agent{}}.
 code_change(_Version, {agent, PeriodMs, Thresholds, Heard, Silent, Events, Alarms}, _Extra) ->
     {ok, #agent{period_ms = PeriodMs, thresholds = Thresholds, silent = Silent, events = Events,
                 heard = upgraded(Heard), alarms = Alarms}};
 code_change(_Version, #agent{heard = Heard} = Agent, _Extra) ->
-    {ok, Agent#agent{heard = upgraded(Heard)}}.
+    {ok, Agent#agent{heard = upgraded(Heard)}};
+code_change(Version, WithoutSenders, Extra) ->
+    code_change(Version, erlang:append_element(WithoutSenders, []), Extra).
 
 upgraded(Heard) ->
     One = fun(_, Earlier) -> weft_ops_heard:upgrade(Earlier) end,
