@@ -24,6 +24,7 @@ in_files_test_() ->
              {"names are made for no chunk of others", fun no_more_names_than_so_many/1},
              {"names are made once for all reads", fun no_more_names_by_reading_again/1},
              {"the oldest files are deleted", fun the_oldest_files_are_deleted/1},
+             {"what is new stays when the clock was set back", fun what_is_new_stays/1},
              {"a chunk that is too large takes no file away", fun a_chunk_that_is_too_large/1},
              {"other files may be called anything", fun other_files_may_be_called_anything/1},
              {"a full disk gets no files", fun a_full_disk_gets_no_files/1},
@@ -184,6 +185,21 @@ the_oldest_files_are_deleted(Dir) ->
     ?assertEqual(13, length(Left)),
     ?assertEqual("weft-0000000000035-0.rec", filename:basename(Oldest)),
     ?assert(filelib:is_file(filename:join(Dir, "notes.txt"))).
+
+%% By a day. What was written before that goes, and what is written now does not.
+what_is_new_stays(Dir) ->
+    Chunk = crypto:strong_rand_bytes(40000),
+    Write = fun(AtMs, Files) ->
+                {ok, Next} = weft_ops_recording_files:append(AtMs, Chunk, Files),
+                Next
+            end,
+    Files = lists:foldl(Write, weft_ops_recording_files:new(#{dir => Dir, bytes_max => 1048576}),
+                        lists:seq(86400001, 86400060)),
+    _ = lists:foldl(Write, Files, lists:seq(1, 20)),
+    {ok, Left} = weft_ops_recording_files:list(Dir),
+    ?assertEqual([lists:flatten(io_lib:format("weft-~13..0b-0.rec", [AtMs]))
+                  || AtMs <- lists:seq(1, 19, 2)],
+                 lists:sublist([filename:basename(Path) || {Path, _} <- Left], 10)).
 
 %% A name in Japanese, and one that is no text.
 other_files_may_be_called_anything(Dir) ->
