@@ -139,13 +139,14 @@ handle_info(Message, Sampler) ->
     ok = weft_stray:message(Message),
     {noreply, Sampler}.
 
-%% @private The state of earlier code ends with the probes, or has monitors and no watchers.
+%% @private The state of earlier code ends with the probes, or has monitors and no watchers. What it
+%% has of the reading before is of another form: there is no sample of this period.
 -spec code_change(term(), tuple(), term()) -> {ok, #sampler{}}.
 code_change(_Version, #sampler{agents = Agents} = Sampler, _Extra) ->
     Watched = fun(_, {Node, Watcher}) when is_pid(Watcher) -> {Node, Watcher};
                  (_, {Node, _Monitor}) -> {Node, watched(Node)}
               end,
-    {ok, Sampler#sampler{agents = maps:map(Watched, Agents), probes = #{}}};
+    {ok, Sampler#sampler{before = none, agents = maps:map(Watched, Agents), probes = #{}}};
 code_change(_Version, Before, _Extra) ->
     {ok, erlang:append_element(erlang:append_element(Before, #{}), #{})}.
 
