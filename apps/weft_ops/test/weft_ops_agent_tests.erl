@@ -15,6 +15,7 @@ agent_test_() ->
      || {Name, Test} <- [{"its own", fun who_is_silent_is_missed_by_the_agent/0},
                          {"slower", fun who_samples_less_often_is_not_missed_sooner/0},
                          {"stood still", fun one_that_stood_still_has_its_period_as_before/0},
+                         {"said", fun an_acknowledgement_has_a_system_time/0},
                          {"dead", fun who_is_silent_is_so_also_when_others_miss_it/0},
                          {"too many", fun what_has_no_room_is_logged_once/0},
                          {"of another", fun nobody_is_missed_where_another_is_the_agent/0},
@@ -49,6 +50,13 @@ who_is_silent_is_missed_by_the_agent() ->
               report(sample(node())),
               alarms() =:= [{silent, ?OTHER, ?OTHER}]
           end).
+
+an_acknowledgement_has_a_system_time() ->
+    who_is_silent_is_missed_by_the_agent(),
+    SinceMs = erlang:system_time(millisecond),
+    ok = weft_ops_agent:acknowledge(node(), {silent, ?OTHER, ?OTHER}, <<"mine">>, 5000),
+    {ok, #{alarms := [#{acknowledged := Said}]}} = weft_ops_agent:ask(node(), ?DUTY, 5000),
+    ?assertMatch(#{comment := <<"mine">>, at_ms := AtMs} when abs(AtMs - SinceMs) < 60000, Said).
 
 %% Its samples come each minute.
 who_samples_less_often_is_not_missed_sooner() ->

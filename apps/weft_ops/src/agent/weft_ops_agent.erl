@@ -135,8 +135,13 @@ answered({Caller, _} = From, Answer, #agent{senders = Before} = Agent) ->
     end.
 
 %% Elsewhere the time of this node's own clock says nothing.
-dated(#{raised_ms := RaisedMs} = Alarm) ->
-    Alarm#{at_ms => RaisedMs + erlang:time_offset(millisecond)}.
+dated(#{raised_ms := RaisedMs, acknowledged := Said} = Alarm) ->
+    OffsetMs = erlang:time_offset(millisecond),
+    Alarm#{at_ms => RaisedMs + OffsetMs,
+           acknowledged := case Said of
+                               no -> no;
+                               #{at_ms := AtMs} -> Said#{at_ms := AtMs + OffsetMs}
+                           end}.
 
 without_skew({Sample, _SkewMs}) -> Sample;
 without_skew(silent) -> silent.
