@@ -20,7 +20,11 @@
 init(Request, Config) ->
     Words = cowboy_req:path_info(Request),
     {Status, Json} = try answer(cowboy_req:method(Request), Words, Request, Config)
-                     catch Class:Reason:Stack -> failed(Words, Class, Reason, Stack)
+                     catch
+                         exit:{request_error, qs, _} ->
+                             {400, error_text(<<"what is behind the ? of the address is no query">>)};
+                         Class:Reason:Stack ->
+                             failed(Words, Class, Reason, Stack)
                      end,
     Headers = #{<<"content-type">> => <<"application/json">>, <<"cache-control">> => <<"no-store">>,
                 <<"allow">> => <<"GET, POST">>},
@@ -77,11 +81,15 @@ about(#{token := Token, chaos := Chaos, recording := Recording, source := Source
 
 with_ms(Key, Request, Fun) ->
     #{Key := Text} = cowboy_req:match_qs([{Key, [], <<"0">>}], Request),
-    case re:run(Text, "^[0-9]{1,15}$", [{capture, none}, dollar_endonly]) of
-        match -> Fun(binary_to_integer(Text));
-        nomatch -> {400, error_text([<<"say milliseconds since 1970 in: ">>,
-                                     atom_to_binary(Key)])}
+    case is_time(Text) of
+        true -> Fun(binary_to_integer(Text));
+        false -> {400, error_text([<<"say milliseconds since 1970 in: ">>, atom_to_binary(Key)])}
     end.
+
+%% A key without a value is true, and one that comes twice has a list.
+is_time(Text) ->
+    is_binary(Text)
+        andalso re:run(Text, "^[0-9]{1,15}$", [{capture, none}, dollar_endonly]) =:= match.
 
 %% Only nodes of the model are asked.
 of_nodes(Keys, Request, Look) ->

@@ -8,6 +8,7 @@
 -module(weft_dashboard_node).
 
 -export([look/1, names/0, unreachable/1]).
+-export([process/3]).
 -export_type([wanted/0]).
 
 -type wanted() :: #{migrations := boolean()}.
@@ -22,6 +23,8 @@
 -define(ROWS_MAX, 200).
 -define(NAMES_MAX, 1000).
 -define(NAME_CHARS_MAX, 200).
+%% The dictionary of a process that has more memory is not looked at: it would be copied.
+-define(DICTIONARY_BYTES_MAX, 1048576).
 
 %% @doc What the node does now, or `busy' if others look at it for longer than a turn. `schedulers':
 %% what part of the interval each was at work, with those for long computations behind the ordinary
@@ -106,17 +109,29 @@ done(Pid, Before, Used) ->
     {Done, _, _} = maps:get(Pid, Used),
     Done - DoneBefore.
 
+%% @private The row of a process that has done so much, if it is there.
+-spec process(pid(), Reductions :: integer(), Migrations :: #{pid() => non_neg_integer()}) ->
+          [map()].
 process(Pid, Count, Migrations) ->
-    case process_info(Pid, [registered_name, initial_call, dictionary, current_function, memory,
+    case process_info(Pid, [registered_name, initial_call, current_function, memory,
                             message_queue_len]) of
         undefined ->
             [];
-        [{_, Registered}, {_, Initial}, {_, Dictionary}, {_, Current}, {_, Memory}, {_, Queue}] ->
+        [{_, Registered}, {_, Initial}, {_, Current}, {_, Memory}, {_, Queue}] ->
             [#{pid => list_to_binary(pid_to_list(Pid)), reductions => Count,
                migrations => maps:get(Pid, Migrations, undefined),
-               name => name(Registered, proplists:get_value('$initial_call', Dictionary, Initial)),
+               name => name(Registered, initial_call(Pid, Initial, Memory)),
                current => term(Current), memory_bytes => Memory, messages => Queue}]
     end.
+
+%% As proc_lib says it, which starts most processes.
+initial_call(Pid, Initial, Memory) when Memory =< ?DICTIONARY_BYTES_MAX ->
+    case process_info(Pid, dictionary) of
+        {dictionary, Dictionary} -> proplists:get_value('$initial_call', Dictionary, Initial);
+        undefined -> Initial
+    end;
+initial_call(_Pid, Initial, _Memory) ->
+    Initial.
 
 name([], Initial) -> term(Initial);
 name(Registered, _Initial) -> atom_to_binary(Registered).

@@ -38,6 +38,16 @@ a_gap_of_a_made_up_file_is_one_test() ->
 
 said(#{<<"alarms">> := #{<<"not recorded">> := #{<<"text">> := Text}}}) -> Text.
 
+%% A key without a value, one that comes twice, and what is no query at all.
+a_query_that_can_not_be_read_is_refused_test() ->
+    with_recording([[0, 2000]], fun(#{recording := Dir}) ->
+        with_dashboard(Dir, fun(Port) ->
+            [?assertMatch({Path, {400, _}}, {Path, json(request(Port, Path))})
+             || Path <- ["/api/events?since", "/api/recording?at", "/api/recording?at=1&at=2",
+                         "/api/recording?at=%zz"]]
+        end)
+    end).
+
 %% To read all of it takes longer than the test.
 who_reads_ends_with_who_has_asked_test_() ->
     {timeout, 60, fun() ->

@@ -15,6 +15,7 @@ agent_test_() ->
      || {Name, Test} <- [{"its own", fun who_is_silent_is_missed_by_the_agent/0},
                          {"slower", fun who_samples_less_often_is_not_missed_sooner/0},
                          {"stood still", fun one_that_stood_still_has_its_period_as_before/0},
+                         {"said", fun an_acknowledgement_has_a_system_time/0},
                          {"dead", fun who_is_silent_is_so_also_when_others_miss_it/0},
                          {"too many", fun what_has_no_room_is_logged_once/0},
                          {"of another", fun nobody_is_missed_where_another_is_the_agent/0},
@@ -49,6 +50,13 @@ who_is_silent_is_missed_by_the_agent() ->
               report(sample(node())),
               alarms() =:= [{silent, ?OTHER, ?OTHER}]
           end).
+
+an_acknowledgement_has_a_system_time() ->
+    who_is_silent_is_missed_by_the_agent(),
+    SinceMs = erlang:system_time(millisecond),
+    ok = weft_ops_agent:acknowledge(node(), {silent, ?OTHER, ?OTHER}, <<"mine">>, 5000),
+    {ok, #{alarms := [#{acknowledged := Said}]}} = weft_ops_agent:ask(node(), ?DUTY, 5000),
+    ?assertMatch(#{comment := <<"mine">>, at_ms := AtMs} when abs(AtMs - SinceMs) < 60000, Said).
 
 %% Its samples come each minute.
 who_samples_less_often_is_not_missed_sooner() ->
@@ -218,8 +226,29 @@ code_that_is_loaded_goes_on_test() ->
               weft_ops_alarms_core:new(Config)},
     {ok, Agent} = weft_ops_agent:code_change(before, Before, []),
     ?assertMatch({reply, {ok, #{nodes := #{?OTHER := Sample}, alarms := []}}, Agent},
-                 weft_ops_agent:handle_call({ask, ?DUTY}, from, Agent)),
-    ?assertEqual({ok, Agent}, weft_ops_agent:code_change(now, Agent, [])).
+                 weft_ops_agent:handle_call({ask, ?DUTY}, {self(), tag}, Agent)),
+    ?assertEqual({ok, Agent}, weft_ops_agent:code_change(now, Agent, [])),
+    WithoutSenders = list_to_tuple(lists:droplast(tuple_to_list(Agent))),
+    ?assertEqual({ok, Agent}, weft_ops_agent:code_change(before, WithoutSenders, [])).
+
+%% The connection with who asks may take nothing now.
+an_answer_to_another_node_is_sent_by_another_process_test() ->
+    {ok, Config} = weft_ops_config:parse([]),
+    {ok, Agent} = weft_ops_agent:init(Config),
+    [?assertMatch({noreply, _}, weft_ops_agent:handle_call(Request, elsewhere(), Agent))
+     || Request <- [{ask, ?DUTY}, {events, 0}]].
+
+elsewhere() -> {binary_to_term(<<131, 88, 119, 3, "c@h", 1:32, 0:32, 1:32>>), tag}.
+
+%% Each of them holds an answer.
+only_so_many_answers_wait_test() ->
+    {ok, Config} = weft_ops_config:parse([]),
+    {ok, Agent} = weft_ops_agent:init(Config),
+    Waiting = [{'c@h', self()} || _ <- lists:seq(1, 8)],
+    Full = setelement(tuple_size(Agent), Agent, Waiting),
+    ?assertEqual({noreply, Full}, weft_ops_agent:handle_call({events, 0}, elsewhere(), Full)),
+    ?assertMatch({reply, {ok, []}, Full},
+                 weft_ops_agent:handle_call({events, 0}, {self(), tag}, Full)).
 
 an_agent_is_told_how_long_ago_test() ->
     SinceMs = erlang:system_time(millisecond) - 5000,

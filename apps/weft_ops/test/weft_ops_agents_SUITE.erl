@@ -121,12 +121,31 @@ alarms_go_on_where_the_agent_leaves_its_group(Config) ->
     {ok, _} = call(N2, weft_group, remove, [g1, [node_name(n1)]]),
     until(fun() -> lists:member(Silent, alarms_of(N2)) end),
     ?assertNot(lists:member(Silent, alarms_of(N1))),
+    a_member_without_weft_ops_is_given_nothing(N1, N2, Silent),
     OversThere = overs(N2, n3),
     {ok, _} = call(N3, application, ensure_all_started, [weft_ops]),
     until(fun() -> overs(N2, n3) > OversThere end),
     ?assertEqual(Overs, overs(N1, n3)),
     {ok, _} = call(N2, weft_group, add, [g1, [node_name(n1)]]),
     until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end).
+
+%% It would be the agent, and it is connected.
+a_member_without_weft_ops_is_given_nothing(N1, N2, Silent) ->
+    ok = call(N1, application, stop, [weft_ops]),
+    {ok, _} = call(N2, weft_group, add, [g1, [node_name(n1)]]),
+    until(fun() ->
+              {ok, Members} = call(N2, weft_group, members, [g1]),
+              lists:member(node_name(n1), Members)
+          end),
+    SinceMs = sampled_ms(N2),
+    until(fun() -> sampled_ms(N2) > SinceMs + 5 * ?SAMPLE_MS end),
+    ?assert(lists:member(Silent, alarms_of(N2))),
+    {ok, _} = call(N2, weft_group, remove, [g1, [node_name(n1)]]),
+    {ok, _} = call(N1, application, ensure_all_started, [weft_ops]).
+
+sampled_ms(N2) ->
+    #{at_ms := AtMs} = call(N2, weft_ops_sampler, last, [node_name(n2)]),
+    AtMs.
 
 %% Nodes of its group report to it as before: they do not know that it stands still.
 a_paused_agent_hides_nobody(Config) ->
@@ -179,19 +198,29 @@ samples_go_on_beside_a_connection_without_a_path(Config) ->
     until(fun() -> {agents(F), reported(F)} =:= {[{{group, ge}, e}, {{group, gf}, f}], [e, f]} end),
     ok = weft_test_nodes:pause(E),
     until(fun() -> call(F, ?MODULE, is_choked, [node_name(e)]) end),
-    ChokedMs = erlang:system_time(millisecond),
     Self = node_name(f),
-    until(fun() ->
-              {ok, #{nodes := #{Self := Sample}}} =
-                  call(F, weft_ops_agent, ask, [Self, {group, gf}, 5000]),
-              Sample =/= silent andalso map_get(at_ms, Sample) > ChokedMs + 5 * ?SAMPLE_MS
-          end),
+    samples_go_on(F),
     ?assertNot(logged(F, "ERROR", ["silent on ", f])),
+    Choked = node_name(e),
+    ?assertMatch(#{nodes := #{Choked := silent}, agents := #{{group, ge} := Self}},
+                 call(F, weft_ops, picture, [])),
+    %% One that begins monitors the agent on e.
+    true = call(F, erlang, exit, [call(F, erlang, whereis, [weft_ops_sampler]), kill]),
+    samples_go_on(F),
     %% What was to be told meanwhile is told when e goes on.
     ok = call(F, weft_ops, tell, [choked, "somebody waits"]),
     until(fun() -> is_told(F, f) end),
     ok = weft_test_nodes:continue(E),
     until(fun() -> is_told(E, e) end).
+
+samples_go_on(F) ->
+    Self = node_name(f),
+    SinceMs = erlang:system_time(millisecond),
+    until(fun() ->
+              {ok, #{nodes := #{Self := Sample}}} =
+                  call(F, weft_ops_agent, ask, [Self, {group, gf}, 5000]),
+              Sample =/= silent andalso map_get(at_ms, Sample) > SinceMs + 5 * ?SAMPLE_MS
+          end).
 
 is_told(Node, Name) ->
     {ok, Events} = call(Node, weft_ops_agent, events, [node_name(Name), 0, 5000]),
@@ -366,14 +395,17 @@ without_a_topology_each_is_its_own(Config) ->
     until(fun() -> agents(A) =:= [{{node, node_name(a)}, a}, {{node, node_name(b)}, b}] end).
 
 %% Each is its own agent in a mesh. The next one misses it, whether it is dead or only weft_ops is
-%% stopped there.
+%% stopped there: f3, as long as weft_ops does not run on f2b.
 a_free_node_is_missed(Config) ->
     Names = [f1, f2, f3],
-    Start = fun(Name) ->
-                Mesh = {full_mesh, #{seeds => [node_name(f1)]}},
-                start(Name, [{topology, Mesh}], ?PARTIAL, Config)
-            end,
+    Start = fun(Name) -> start(Name, free(), ?PARTIAL, Config) end,
     [F1, F2, F3] = [Start(Name) || Name <- Names],
+    Between = joined(f2b, free(), ?PARTIAL, Config),
+    {ok, _} = call(Between, application, ensure_all_started, [weft]),
+    until(fun() ->
+              call(F3, net_kernel, connect_node, [node_name(f2b)])
+                  andalso lists:member(node_name(f2b), call(F3, weft_overlay, members, []))
+          end),
     Free = {node, node_name(f2)},
     until(fun() -> {reported(F1), listed(F3, Free)} =:= {Names, [node_name(f2)]} end),
     ok = weft_test_nodes:kill(F2),
@@ -388,12 +420,22 @@ a_free_node_is_missed(Config) ->
     until(fun() -> not lists:keymember(Silent, 1, alarms(F1)) end),
     ok = call(Again, application, stop, [weft_ops]),
     until(fun() -> lists:keymember(Silent, 1, alarms(F1)) end),
-    {ok, _} = call(Again, application, ensure_all_started, [weft_ops]),
+    another_witness_is_chosen(F1, Again, Between),
     until(fun() -> not lists:keymember(Silent, 1, alarms(F1)) end),
     %% It leaves on purpose.
     ok = call(Again, weft, leave, []),
     until(fun() -> happened(F1, left, f2) end),
     ?assertNot(lists:keymember(Silent, 1, alarms(F1))).
+
+free() -> [{topology, {full_mesh, #{seeds => [node_name(f1)]}}}].
+
+%% When it is back it reports to f2b, and f3, which misses it, is told by nobody.
+another_witness_is_chosen(F1, F2, Between) ->
+    {ok, _} = call(Between, application, ensure_all_started, [weft_ops]),
+    until(fun() -> lists:member(f2b, reported(F1)) end),
+    until(fun() -> call(F2, net_kernel, connect_node, [node_name(f2b)]) end),
+    {ok, _} = call(F2, application, ensure_all_started, [weft_ops]),
+    until(fun() -> listed(Between, {node, node_name(f2)}) =:= [node_name(f2)] end).
 
 %% They have no group in common, and a link all the same. Small messages stay on one of its lanes.
 faults_of_two_nodes_are_told(Config) ->
@@ -490,10 +532,15 @@ start(Name, Config) ->
     start(Name, [{topology, {groups, Groups}}], ?PARTIAL, Config).
 
 start(Name, Weft, Args, Config) ->
+    Node = joined(Name, Weft, Args, Config),
+    {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
+    Node.
+
+%% With no weft_ops yet.
+joined(Name, Weft, Args, Config) ->
     Options = #{config => Weft, args => Args ++ weft_ops_test_args:args([?MODULE])},
     Node = weft_test_nodes:start(Name, Options, ?config(place, Config)),
     [ok = call(Node, application, set_env, [weft_ops, Key, Value]) || {Key, Value} <- ?QUICK],
-    {ok, _} = call(Node, application, ensure_all_started, [weft_ops]),
     Node.
 
 %% Samples are taken less often.

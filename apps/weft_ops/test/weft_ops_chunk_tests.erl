@@ -138,10 +138,29 @@ rows_of_others_are_refused_test_() ->
                    %% Sixty-five megabytes of nothing.
                    zlib:compress(binary:copy(<<0>>, 68157440))]].
 
+%% Two bytes a row, and a hundred thousand terms: what it would be takes 32 GB.
+rows_that_are_much_larger_in_memory_are_refused_test_() ->
+    {timeout, 60, fun rows_that_are_much_larger_in_memory_are_refused/0}.
+
+rows_that_are_much_larger_in_memory_are_refused() ->
+    Shape = [<<$l, 100000:32>>, binary:copy(<<$b, 0:32>>, 100000)],
+    Rows = [0, number(iolist_size(Shape)), Shape, 0, binary:copy(<<0, 0>>, 20000)],
+    Bytes = forged(zlib:compress(Rows)),
+    {_, Ref} = spawn_opt(fun() -> exit(decoded(Bytes)) end,
+                         [monitor, {max_heap_size, #{size => 100_000_000, kill => true,
+                                                     error_logger => false}}]),
+    receive
+        {'DOWN', Ref, process, _, Read} ->
+            ?assertEqual({error, "its rows are larger than what is written"}, Read)
+    end.
+
 forged(Packed) ->
     Times = <<1:64, 2:64>>,
     <<"WREC", 1, Times/binary, (byte_size(Packed)):32, (erlang:crc32([Times, Packed])):32,
       Packed/binary>>.
+
+number(Integer) when Integer < 128 -> Integer;
+number(Integer) -> [128 bor (Integer band 127), number(Integer bsr 7)].
 
 another_version_is_named_test() ->
     <<Mark:4/binary, _, Rest/binary>> = encoded([{1, a}]),

@@ -13,17 +13,33 @@ events_since_the_last_look_are_asked_for_test_() ->
     {timeout, 60, fun events_since_the_last_look_are_asked_for/0}.
 
 events_since_the_last_look_are_asked_for() ->
+    recorded(prompt, fun() ->
+                         ?assertMatch(LastMs when LastMs >= 2 * (?PERIOD_MS + ?AGAIN_MS),
+                                      asked() + asked())
+                     end).
+
+%% As of one that is cut off for a while.
+what_an_agent_did_not_tell_is_asked_for_again_test_() ->
+    {timeout, 60, fun what_an_agent_did_not_tell_is_asked_for_again/0}.
+
+what_an_agent_did_not_tell_is_asked_for_again() ->
+    recorded(silent, fun() ->
+                         First = asked(),
+                         ?assertMatch(LastMs when LastMs >= First + ?PERIOD_MS, asked())
+                     end).
+
+%% Beside an agent that answers in this way.
+recorded(How, Asserted) ->
     ok = weft_view:new(),
     Test = self(),
-    {Agent, Ref} = spawn_monitor(fun() -> agent(Test) end),
+    {Agent, Ref} = spawn_monitor(fun() -> agent(Test, How) end),
     true = register(weft_ops_agent, Agent),
     Dir = filename:join([filename:basedir(user_cache, "weft"), "test",
                          integer_to_list(erlang:system_time(nanosecond))]),
     {ok, Recorder} = weft_ops_recorder:start_link(#{sample_ms => ?PERIOD_MS,
                                                     recording => #{dir => Dir,
                                                                    bytes_max => 1048576}}),
-    try
-        ?assertMatch(LastMs when LastMs >= 2 * (?PERIOD_MS + ?AGAIN_MS), asked() + asked())
+    try Asserted()
     after
         ok = gen_server:stop(Recorder),
         true = exit(Agent, kill),
@@ -40,12 +56,12 @@ code_that_is_loaded_goes_on_test() ->
 
 asked() -> receive {events_of, LastMs} -> LastMs end.
 
-agent(Test) ->
+agent(Test, How) ->
     receive
         {'$gen_call', From, {events_of, _} = Question} ->
             Test ! Question,
-            gen_server:reply(From, {ok, []});
+            [gen_server:reply(From, {ok, []}) || How =:= prompt];
         {'$gen_call', From, {ask, _Duty}} ->
             gen_server:reply(From, {ok, #{nodes => #{}, alarms => []}})
     end,
-    agent(Test).
+    agent(Test, How).

@@ -22,7 +22,9 @@ in_files_test_() ->
              {"a time of which nothing can be read is a gap", fun a_gap_of_damaged_chunks/1},
              {"a damaged chunk is left out and told", fun a_damaged_chunk/1},
              {"names are made for no chunk of others", fun no_more_names_than_so_many/1},
+             {"names are made once for all reads", fun no_more_names_by_reading_again/1},
              {"the oldest files are deleted", fun the_oldest_files_are_deleted/1},
+             {"what is new stays when the clock was set back", fun what_is_new_stays/1},
              {"a chunk that is too large takes no file away", fun a_chunk_that_is_too_large/1},
              {"other files may be called anything", fun other_files_may_be_called_anything/1},
              {"a full disk gets no files", fun a_full_disk_gets_no_files/1},
@@ -144,6 +146,21 @@ no_more_names_than_so_many(Dir) ->
     %% In the other order there is enough for both.
     ?assertMatch({[{1000, _}], [_]}, all(Dir, {0, infinity})).
 
+%% As a node does that has read nothing yet.
+no_more_names_by_reading_again(Dir) ->
+    Names = [["weft_ops_no_such_", integer_to_list(I)] || I <- lists:seq(1, 45000)],
+    Shape = iolist_to_binary([<<$l, 45000:32>> | [[<<$a, (iolist_size(Name)):32>>, Name]
+                                                  || Name <- Names]]),
+    <<High:7, Middle:7, Low:7>> = <<(byte_size(Shape)):21>>,
+    Rows = [0, 128 bor Low, 128 bor Middle, High, Shape, 0],
+    ok = file:write_file(filename:join(Dir, "weft-0000000001000-0.rec"), made_of(1000, Rows)),
+    _ = persistent_term:erase(weft_ops_terms),
+    Before = erlang:system_info(atom_count),
+    [?assertMatch({[], [_]}, all(Dir, {0, infinity})) || _ <- [1, 2]],
+    ?assertMatch(Made when Made >= 20000 andalso Made < 20500,
+                 erlang:system_info(atom_count) - Before),
+    _ = persistent_term:erase(weft_ops_terms).
+
 made_of(AtMs, Rows) ->
     Packed = zlib:compress(Rows),
     Times = <<AtMs:64, AtMs:64>>,
@@ -168,6 +185,21 @@ the_oldest_files_are_deleted(Dir) ->
     ?assertEqual(13, length(Left)),
     ?assertEqual("weft-0000000000035-0.rec", filename:basename(Oldest)),
     ?assert(filelib:is_file(filename:join(Dir, "notes.txt"))).
+
+%% By a day. What was written before that goes, and what is written now does not.
+what_is_new_stays(Dir) ->
+    Chunk = crypto:strong_rand_bytes(40000),
+    Write = fun(AtMs, Files) ->
+                {ok, Next} = weft_ops_recording_files:append(AtMs, Chunk, Files),
+                Next
+            end,
+    Files = lists:foldl(Write, weft_ops_recording_files:new(#{dir => Dir, bytes_max => 1048576}),
+                        lists:seq(86400001, 86400060)),
+    _ = lists:foldl(Write, Files, lists:seq(1, 20)),
+    {ok, Left} = weft_ops_recording_files:list(Dir),
+    ?assertEqual([lists:flatten(io_lib:format("weft-~13..0b-0.rec", [AtMs]))
+                  || AtMs <- lists:seq(1, 19, 2)],
+                 lists:sublist([filename:basename(Path) || {Path, _} <- Left], 10)).
 
 %% A name in Japanese, and one that is no text.
 other_files_may_be_called_anything(Dir) ->

@@ -44,6 +44,15 @@ names_that_do_not_answer_lose_no_count_test() ->
     ?assertMatch({#{conflicts := 1}, _},
                  weft_ops_sample:next(Conflicts(8), ?IDLE, {7, 2000}, Before)).
 
+%% The counter of a scope that was begun anew begins at zero. Those of others are not told again.
+a_scope_that_was_begun_anew_counts_from_its_beginning_test() ->
+    Conflicts = fun(One, Other) ->
+                    (status([], []))#{names => #{one => #{conflicts => One},
+                                                 other => #{conflicts => Other}}}
+                end,
+    ?assertMatch(#{conflicts := 0}, sample(Conflicts(7, 9), Conflicts(0, 9))),
+    ?assertMatch(#{conflicts := 3}, sample(Conflicts(7, 9), Conflicts(1, 11))).
+
 %% The counters of another session with the same node begin at zero.
 a_new_session_counts_from_its_beginning_test() ->
     Sample = sample(status([session(b, list_to_pid("<0.1000.0>"), 1000, 500)], []),

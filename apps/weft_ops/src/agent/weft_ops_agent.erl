@@ -21,10 +21,13 @@
 -include_lib("kernel/include/logger.hrl").
 
 -export([start_link/1, report/3, ask/3, events/3, acknowledge/4]).
+-export([witness_asked/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 -export_type([report/0]).
 
 -define(EVENTS_MAX, 1000).
+%% So many answers to a node may wait for its connection; what it asks then is not answered.
+-define(ANSWERS_MAX, 8).
 
 %% What is known of the nodes of a duty, and all alarms of this agent: one may be about a node that
 %% has never reported to it.
@@ -41,7 +44,9 @@
                 alarms :: weft_ops_alarms_core:state(),
                 %% How many conditions had no room until the last look; so that it is logged once.
                 left_out = 0 :: non_neg_integer(),
-                is_full = false :: boolean()}).
+                is_full = false :: boolean(),
+                %% Who sends an answer to another node, and may still wait for that.
+                senders = [] :: [{node(), pid()}]}).
 
 -spec start_link(weft_ops_config:config()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
@@ -88,19 +93,21 @@ init(#{sample_ms := PeriodMs, thresholds := Thresholds} = Config) ->
                 alarms = weft_ops_alarms_core:new(Config)}}.
 
 %% @private
--spec handle_call(term(), gen_server:from(), #agent{}) -> {reply, term(), #agent{}}.
-handle_call({ask, Duty}, _From, #agent{heard = Heard, alarms = Alarms} = Agent) ->
+-spec handle_call(term(), gen_server:from(), #agent{}) ->
+          {reply, term(), #agent{}} | {noreply, #agent{}}.
+handle_call({ask, Duty}, From, #agent{heard = Heard, alarms = Alarms} = Agent) ->
     NowMs = now_ms(),
     Nodes = maps:map(fun(_, What) -> without_skew(What) end,
                      maps:merge(silent_free(NowMs, Agent),
                                 state(maps:get(Duty, Heard, #{}), NowMs, Agent))),
-    {reply, {ok, #{nodes => Nodes,
-                   alarms => [dated(Alarm) || Alarm <- weft_ops_alarms_core:list(Alarms)]}}, Agent};
+    answered(From, #{nodes => Nodes,
+                     alarms => [dated(Alarm) || Alarm <- weft_ops_alarms_core:list(Alarms)]},
+             Agent);
 handle_call({events_of, LastMs}, From, Agent) when is_integer(LastMs) ->
     handle_call({events, system_ms() - LastMs}, From, Agent);
-handle_call({events, SinceMs}, _From, #agent{events = Events} = Agent) ->
+handle_call({events, SinceMs}, From, #agent{events = Events} = Agent) ->
     Late = lists:takewhile(fun({SeenMs, _}) -> SeenMs >= SinceMs end, Events),
-    {reply, {ok, [Event || {_, Event} <- lists:reverse(Late)]}, Agent};
+    answered(From, [Event || {_, Event} <- lists:reverse(Late)], Agent);
 handle_call({acknowledge, Id, Comment}, _From, #agent{alarms = Alarms0} = Agent) ->
     case weft_ops_alarms_core:acknowledge(Id, Comment, now_ms(), Alarms0) of
         {ok, Alarms} ->
@@ -114,9 +121,27 @@ handle_call({acknowledge, Id, Comment}, _From, #agent{alarms = Alarms0} = Agent)
 handle_call(Request, _From, Agent) ->
     {reply, weft_stray:call(Request), Agent}.
 
+%% It may be megabytes, and who sends it to another node may have to wait.
+answered({Caller, _}, Answer, Agent) when node(Caller) =:= node() ->
+    {reply, {ok, Answer}, Agent};
+answered({Caller, _} = From, Answer, #agent{senders = Before} = Agent) ->
+    Senders = [{Node, Sender} || {Node, Sender} <- Before, is_process_alive(Sender)],
+    case length([Node || {Node, _} <- Senders, Node =:= node(Caller)]) < ?ANSWERS_MAX of
+        true ->
+            New = spawn_opt(gen_server, reply, [From, {ok, Answer}], [{priority, high}]),
+            {noreply, Agent#agent{senders = [{node(Caller), New} | Senders]}};
+        false ->
+            {noreply, Agent#agent{senders = Senders}}
+    end.
+
 %% Elsewhere the time of this node's own clock says nothing.
-dated(#{raised_ms := RaisedMs} = Alarm) ->
-    Alarm#{at_ms => RaisedMs + erlang:time_offset(millisecond)}.
+dated(#{raised_ms := RaisedMs, acknowledged := Said} = Alarm) ->
+    OffsetMs = erlang:time_offset(millisecond),
+    Alarm#{at_ms => RaisedMs + OffsetMs,
+           acknowledged := case Said of
+                               no -> no;
+                               #{at_ms := AtMs} -> Said#{at_ms := AtMs + OffsetMs}
+                           end}.
 
 without_skew({Sample, _SkewMs}) -> Sample;
 without_skew(silent) -> silent.
@@ -151,6 +176,7 @@ handle_info({look, DueMs}, #agent{period_ms = PeriodMs} = Agent) ->
     Here = stood_still(NowMs - DueMs, NowMs, Agent),
     Groups = weft_group:groups(),
     Left = left(NowMs, Groups, Here),
+    ok = witnesses_asked(NowMs, Left),
     {noreply, looked(NowMs, missed(NowMs, forgotten(NowMs, Groups, Left)))};
 %% From before this code was loaded.
 handle_info(look, Agent) ->
@@ -159,13 +185,16 @@ handle_info(Message, Agent) ->
     ok = weft_stray:message(Message),
     {noreply, Agent}.
 
-%% @private The state of earlier code ends with the alarms, and what is heard with the skew.
+%% @private The state of earlier code ends with the alarms, or lacks who sends; what is heard ends with
+%% the skew.
 -spec code_change(term(), tuple(), term()) -> {ok, #agent{}}.
 code_change(_Version, {agent, PeriodMs, Thresholds, Heard, Silent, Events, Alarms}, _Extra) ->
     {ok, #agent{period_ms = PeriodMs, thresholds = Thresholds, silent = Silent, events = Events,
                 heard = upgraded(Heard), alarms = Alarms}};
 code_change(_Version, #agent{heard = Heard} = Agent, _Extra) ->
-    {ok, Agent#agent{heard = upgraded(Heard)}}.
+    {ok, Agent#agent{heard = upgraded(Heard)}};
+code_change(Version, WithoutSenders, Extra) ->
+    code_change(Version, erlang:append_element(WithoutSenders, []), Extra).
 
 upgraded(Heard) ->
     One = fun(_, Earlier) -> weft_ops_heard:upgrade(Earlier) end,
@@ -300,21 +329,42 @@ forgotten(NowMs, Groups, #agent{heard = Heard, period_ms = PeriodMs} = Agent) ->
 has_left(Node, {node, _}) -> weft_overlay:is_foreign(Node);
 has_left(_Node, {group, _}) -> false.
 
-%% An agent reports to itself. Where it does not, another one is the agent, if there is one. A free
-%% node that is connected may have another witness by now, and one that is not may have none.
-is_elsewhere({node, Node}, _Nodes, Groups) when Node =/= node() ->
-    There = weft_ops_agents:there(weft_overlay:members(), nodes(connected)),
-    lists:member(Node, There)
-        andalso lists:sublist(weft_ops_agents:witnesses(Node, [node() | There], Groups), 1)
-                    =/= [node()];
+%% An agent reports to itself. Where it does not, another one is the agent, if there is one. Which
+%% witness a free node has follows from whom it is connected with, which only that node knows: it
+%% says, or is asked, when that is another one.
+is_elsewhere({node, Node}, _Nodes, _Groups) when Node =/= node() ->
+    false;
 is_elsewhere(Duty, Nodes, Groups) ->
     not is_map_key(node(), Nodes)
         andalso (reports(node(), Duty, Groups) orelse next(Duty, Groups, []) =/= []).
 
+%% A free node that was silent and is back may have another witness, as one that was started anew
+%% has, and may never say so here.
+witnesses_asked(NowMs, #agent{heard = Heard, period_ms = PeriodMs} = Agent) ->
+    There = nodes(connected),
+    lists:foreach(fun({Node, Nodes}) ->
+                      {ok, Last} = weft_ops_heard:last(Node, Nodes),
+                      spawn(?MODULE, witness_asked, [Last, PeriodMs])
+                  end, [{Node, Nodes} || {Free, Nodes} <- free(Heard),
+                                         Node <- silent(Nodes, NowMs, Agent), Node =:= Free,
+                                         lists:member(Node, There)]).
+
+%% @private It is as if the node had said it with a last sample.
+-spec witness_asked(weft_ops_sample:sample(), TimeoutMs :: pos_integer()) -> ok.
+witness_asked(#{node := Node} = Last, TimeoutMs) ->
+    case weft_ask:all([Node], fun weft_ops_sampler:witness/1, TimeoutMs) of
+        {[{Node, {ok, Witness}}], []} when is_atom(Witness), Witness =/= node() ->
+            report(node(), {node, Node}, Last#{agent => Witness});
+        _SameOrNotSaid ->
+            ok
+    end.
+
 nodes_of(Heard) -> lists:usort(lists:append([maps:keys(Nodes) || Nodes <- maps:values(Heard)])).
 
-%% One that reports to another agent from now on has not left.
-is_gone(Node) -> not lists:member(Node, [node() | nodes(connected)]).
+%% One that reports to another agent from now on has not left. The connection with one that has left
+%% may end a little later.
+is_gone(Node) ->
+    not lists:member(Node, [node() | nodes(connected)]) orelse weft_overlay:is_foreign(Node).
 
 %% Who has stopped to report since the last look. A node that reports under one duty is there.
 missed(NowMs, #agent{heard = Heard, silent = Before} = Agent) ->

@@ -4,7 +4,7 @@
 %% asked themselves, all at once, so that it takes no longer if several of them are paused.
 -module(weft_ops_picture).
 
--export([take/1, events/2, acknowledge/3]).
+-export([take/1, events/2, heard/2, acknowledge/3]).
 -export_type([picture/0]).
 
 %% nodes: the last sample of each, or `silent' if it has stopped to report, or is asked itself and
@@ -32,17 +32,28 @@ take(TimeoutMs) ->
 %% @doc What the agents know to have happened since that system time, the oldest first.
 -spec events(SinceMs :: integer(), TimeoutMs :: pos_integer()) -> [weft_ops_events:event()].
 events(SinceMs, TimeoutMs) ->
+    {Events, _FromWhom} = heard(SinceMs, TimeoutMs),
+    Events.
+
+%% @doc The same, and from whom: `some' if there may be an agent that was not reached, or did not
+%% answer in time.
+-spec heard(SinceMs :: integer(), TimeoutMs :: pos_integer()) ->
+          {[weft_ops_events:event()], all | some}.
+heard(SinceMs, TimeoutMs) ->
     Duties = duties(),
     Answers = asked(Duties, TimeoutMs,
                     fun(Candidates, _Duty) ->
-                        {Agent, Events, _IsPaused} =
-                            first(Candidates, fun(Node, PartMs) ->
-                                                  weft_ops_agent:events(Node, SinceMs, PartMs)
-                                              end, TimeoutMs div 4),
-                        {Agent, Events}
+                        first(Candidates, fun(Node, PartMs) ->
+                                              weft_ops_agent:events(Node, SinceMs, PartMs)
+                                          end, TimeoutMs div 4)
                     end),
-    weft_ops_events:merged(lists:append([Events || {_, {_, Events}} <- Answers,
-                                                   is_list(Events)])).
+    Prompt = [Duty || {Duty, {_Agent, _Events, prompt}} <- Answers],
+    {weft_ops_events:merged(lists:append([Events || {_, {_, Events, _}} <- Answers,
+                                                    is_list(Events)])),
+     case length(Prompt) =:= map_size(Duties) of
+         true -> all;
+         false -> some
+     end}.
 
 duties() -> weft_ops_agents:all(nodes_known(), weft_group:groups()).
 
@@ -60,41 +71,51 @@ nodes_known() ->
         Members -> Members
     end.
 
-%% The first agent that answers, what, and whether one before it did not in time. As long as who is
+%% The first agent that answers, what, and how: `paused' if one before it did not in time, `unreached'
+%% if one could not be asked, which may be the agent of others; else `prompt'. As long as who is
 %% asked says at once that it is none, the next one is asked; all others at once when the time for
 %% that is over.
-first(Candidates, Ask, PartMs) -> first(Candidates, Ask, now_ms() + PartMs, PartMs).
+first(Candidates, Ask, PartMs) -> first(Candidates, Ask, now_ms() + PartMs, PartMs, prompt).
 
-first([], _Ask, _UntilMs, _PartMs) ->
-    {none, none, false};
-first([Candidate | Others] = Candidates, Ask, UntilMs, PartMs) ->
+first([], _Ask, _UntilMs, _PartMs, How) ->
+    {none, none, How};
+first([Candidate | Others] = Candidates, Ask, UntilMs, PartMs, How) ->
     case max(0, UntilMs - now_ms()) of
         0 -> first_of_all(Candidates, Ask, PartMs);
         LeftMs ->
-            case Ask(Candidate, LeftMs) of
-                {ok, Answer} -> {Candidate, Answer, false};
+            case one_asked(Candidate, Ask, LeftMs) of
+                {ok, Answer} -> {Candidate, Answer, How};
                 {error, timeout} -> first_of_all(Others, Ask, PartMs);
-                {error, _NotThere} -> first(Others, Ask, UntilMs, PartMs)
+                {error, noproc} -> first(Others, Ask, UntilMs, PartMs, How);
+                {error, _NotThere} -> first(Others, Ask, UntilMs, PartMs, unreached)
             end
+    end.
+
+%% By a process of its own: over a connection that takes nothing now the question itself waits, for
+%% longer than its time.
+one_asked(Candidate, Ask, TimeoutMs) ->
+    case weft_ask:all([Candidate], fun(Node) -> Ask(Node, TimeoutMs) end, TimeoutMs) of
+        {[{Candidate, Answer}], []} -> Answer;
+        {[], [Candidate]} -> {error, timeout}
     end.
 
 first_of_all(Candidates, Ask, PartMs) ->
     {Answers, _Silent} = weft_ask:all(Candidates, fun(Node) -> Ask(Node, PartMs) end, PartMs),
-    case [{Agent, Answer, true} || {Agent, {ok, Answer}} <- Answers] of
+    case [{Agent, Answer, paused} || {Agent, {ok, Answer}} <- Answers] of
         [First | _] -> First;
-        [] -> {none, none, true}
+        [] -> {none, none, paused}
     end.
 
 %% In three parts of the time at most.
 reported(Candidates, Duty, PartMs) ->
     Ask = fun(Node, TimeoutMs) -> weft_ops_agent:ask(Node, Duty, TimeoutMs) end,
     case first(Candidates, Ask, PartMs) of
-        {Agent, Report, false} ->
-            {Agent, Report};
-        {none, none, true} ->
+        {none, none, paused} ->
             {none, with_samples(Candidates, #{nodes => #{}, alarms => []}, PartMs)};
-        {Agent, Report, true} ->
-            {Agent, with_samples(Candidates, Report, PartMs)}
+        {Agent, Report, paused} ->
+            {Agent, with_samples(Candidates, Report, PartMs)};
+        {Agent, Report, _PromptOrUnreached} ->
+            {Agent, Report}
     end.
 
 with_samples(Candidates, #{nodes := Nodes} = Report, TimeoutMs) ->
@@ -147,8 +168,8 @@ acknowledge({_Kind, Node, _About} = Id, Comment, TimeoutMs) ->
 %% Who has this duty, and whether one that may have it did not answer in time.
 agent(Candidates, Duty, PartMs) ->
     Ask = fun(Node, TimeoutMs) -> weft_ops_agent:ask(Node, Duty, TimeoutMs) end,
-    {Agent, _Report, IsPaused} = first(Candidates, Ask, PartMs),
-    {Agent, IsPaused}.
+    {Agent, _Report, How} = first(Candidates, Ask, PartMs),
+    {Agent, How =:= paused}.
 
 %% To whom this node reports: they have raised what is said of it.
 concerned(Node) ->

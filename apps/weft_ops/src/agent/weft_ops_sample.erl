@@ -39,7 +39,9 @@
                                               non_neg_integer(), non_neg_integer()}},
                       ups := #{node() => non_neg_integer()},
                       lanes := #{{node(), term()} => non_neg_integer()},
-                      relayed_bytes := non_neg_integer(), conflicts := non_neg_integer()}.
+                      relayed_bytes := non_neg_integer(),
+                      %% Of each scope of names.
+                      conflicts := #{weft_names:scope() => non_neg_integer()}}.
 
 %% @doc Of the first reading there is no sample.
 -spec first(weft_status:status()) -> before().
@@ -52,7 +54,8 @@ first(#{sessions := Sessions, links := Links, counters := #{relayed_bytes := Rel
       lanes => maps:from_list([{{Node, lane(Lane)}, sent(Lane)}
                                || #{node := Node, lane_stats := Lanes} <- Links, Lane <- Lanes]),
       relayed_bytes => Relayed,
-      conflicts => lists:sum([Count || #{conflicts := Count} <- maps:values(Scopes)])}.
+      conflicts => maps:from_list([{Scope, Count}
+                                   || {Scope, #{conflicts := Count}} <- maps:to_list(Scopes)])}.
 
 %% @doc The sample of the period since the reading before, which ends at that system time. cuts:
 %% links that are cut on purpose (`weft_fault'); conflicts: those of names that it resolved in the
@@ -73,7 +76,9 @@ next(#{node := Node, sessions := Sessions, links := Links} = Status, Machine, {A
        relayed_bytes => Relayed - RelayedBefore,
        relayed_circuits => relayed_circuits(Links),
        unreachable => unreachable(Status), cuts => maps:get(cuts, Status),
-       conflicts => since(Conflicts, ConflictsBefore), told => []}, Now}.
+       conflicts => lists:sum([since(Count, maps:get(Scope, ConflictsBefore, 0))
+                               || {Scope, Count} <- maps:to_list(Conflicts)]),
+       told => []}, Now}.
 
 peer(#{pid := Pid, node := Node, next_hop := Via, state := State} = Session,
      #{sessions := Before}) ->

@@ -2,15 +2,16 @@
 %% @doc Takes a sample of this node every `sample_ms', and sends it to its agents
 %% (`weft_ops_agents').
 %%
-%% It monitors each of them. When one ends, or cannot be reached, the next node that may be agent
-%% takes its place at once. After a while the former one is probed, by a monitor, and gets its place
-%% back if it has been there for a whole period. So all members of a group come back to the same
+%% It watches each of them. When one ends, or cannot be reached, the next node that may be agent
+%% takes its place at once. After a while the former one is probed, watched too, and gets its place
+%% back if it has been there for a whole period. So is a node that has come and would take the place
+%% of another one. So all members of a group come back to the same
 %% agent. The one that had its place, or is the agent of a group that this node has left, is told
 %% with a last sample who has it now. The witness of a free node is chosen in the same way, among
 %% those that may be it, and is told little more than that this node is there.
 %%
 %% A connection that is busy, or has no path now, holds up whoever sends over it. So each sample is
-%% sent by a process of its own. As long as one waits, later ones for the same agent are left out,
+%% sent by a process of its own, and each agent is monitored by one. As long as one waits, later ones for the same agent are left out,
 %% and all others are sent. What was to be told with those that are left out goes with the next one.
 %%
 %% It runs at high priority, so that a busy node is reported as busy and not as silent. How late
@@ -19,8 +20,8 @@
 -module(weft_ops_sampler).
 -behaviour(gen_server).
 
--export([start_link/1, tell/2, last/1]).
--export([wake/2]).
+-export([start_link/1, tell/2, last/1, witness/1]).
+-export([wake/2, watch/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 
 %% How long a node that was not there is not asked again.
@@ -40,11 +41,11 @@
                   waits_us = none :: none | integer(),
                   wake_up_us = 0 :: non_neg_integer(),
                   told = [] :: [weft_ops_sample:told()],
-                  agents = #{} :: #{role() => {node(), reference()}},
+                  agents = #{} :: #{role() => {node(), Watcher :: pid()}},
                   candidates = #{} :: #{role() => [node(), ...]},
                   %% Until when a node is not considered.
                   absent = #{} :: #{node() => integer()},
-                  probes = #{} :: #{reference() => {node(), SinceMs :: integer()}},
+                  probes = #{} :: #{Watcher :: pid() => {node(), SinceMs :: integer()}},
                   %% Who has sent the last sample, and may still wait for that.
                   senders = #{} :: #{{role(), node()} => pid()},
                   %% Of samples that were left out.
@@ -74,6 +75,11 @@ last(Node) ->
         exit:_ -> none
     end.
 
+%% @doc To which witness that node reports. One that is not free has none, and one of an earlier
+%% version does not say it.
+-spec witness(node()) -> {ok, node()} | {error, term()}.
+witness(Node) -> gen_server:call({?MODULE, Node}, witness, infinity).
+
 %% @private
 -spec init(pos_integer()) -> {ok, #sampler{}}.
 init(PeriodMs) ->
@@ -90,6 +96,11 @@ timer(#sampler{due_ms = DueMs, period_ms = PeriodMs} = Sampler) ->
 -spec handle_call(term(), gen_server:from(), #sampler{}) -> {reply, term(), #sampler{}}.
 handle_call(last, _From, #sampler{last = Last} = Sampler) ->
     {reply, {ok, Last}, Sampler};
+handle_call(witness, _From, #sampler{agents = Agents} = Sampler) ->
+    {reply, case Agents of
+                #{witness := {Witness, _}} -> {ok, Witness};
+                #{} -> {error, no_witness}
+            end, Sampler};
 handle_call(Request, _From, Sampler) ->
     {reply, weft_stray:call(Request), Sampler}.
 
@@ -109,17 +120,17 @@ handle_info({timeout, _Timer, look}, Sampler) ->
     {noreply, timer(woken_soon(looked(status(Sampler), Sampler)))};
 handle_info({awake, SinceUs}, #sampler{waits_us = SinceUs} = Sampler) ->
     {noreply, (waited(Sampler))#sampler{waits_us = none}};
-handle_info({'DOWN', Ref, process, _, _}, #sampler{probes = Probes} = Sampler)
-  when is_map_key(Ref, Probes) ->
-    {{Node, _}, Left} = maps:take(Ref, Probes),
+handle_info({'DOWN', _, process, Watcher, _}, #sampler{probes = Probes} = Sampler)
+  when is_map_key(Watcher, Probes) ->
+    {{Node, _}, Left} = maps:take(Watcher, Probes),
     {noreply, absent(Node, Sampler#sampler{probes = Left})};
-handle_info({'DOWN', Ref, process, _, _}, #sampler{agents = Agents} = Sampler) ->
-    case [Node || {Node, Monitor} <- maps:values(Agents), Monitor =:= Ref] of
+handle_info({'DOWN', _, process, Watcher, _}, #sampler{agents = Agents} = Sampler) ->
+    case [Node || {Node, Of} <- maps:values(Agents), Of =:= Watcher] of
         [Node] when Node =/= node() ->
             {noreply, chosen(absent(Node, Sampler))};
         %% The own one is started again.
         [_Own] ->
-            Others = maps:filter(fun(_Duty, {_, Monitor}) -> Monitor =/= Ref end, Agents),
+            Others = maps:filter(fun(_Duty, {_, Of}) -> Of =/= Watcher end, Agents),
             {noreply, Sampler#sampler{agents = Others}};
         [] ->
             {noreply, Sampler}
@@ -128,10 +139,14 @@ handle_info(Message, Sampler) ->
     ok = weft_stray:message(Message),
     {noreply, Sampler}.
 
-%% @private The state of earlier code ends with the probes.
+%% @private The state of earlier code ends with the probes, or has monitors and no watchers. What it
+%% has of the reading before is of another form: there is no sample of this period.
 -spec code_change(term(), tuple(), term()) -> {ok, #sampler{}}.
-code_change(_Version, #sampler{} = Sampler, _Extra) ->
-    {ok, Sampler};
+code_change(_Version, #sampler{agents = Agents} = Sampler, _Extra) ->
+    Watched = fun(_, {Node, Watcher}) when is_pid(Watcher) -> {Node, Watcher};
+                 (_, {Node, _Monitor}) -> {Node, watched(Node)}
+              end,
+    {ok, Sampler#sampler{before = none, agents = maps:map(Watched, Agents), probes = #{}}};
 code_change(_Version, Before, _Extra) ->
     {ok, erlang:append_element(erlang:append_element(Before, #{}), #{})}.
 
@@ -212,18 +227,36 @@ with_duties(#{groups := Groups, members := Members}, Sampler) ->
                      [] -> Agents;
                      Witnesses -> Agents#{witness => Witnesses}
                  end,
-    chosen(probed(Sampler#sampler{candidates = Candidates})).
+    chosen(probed(newcomers(Sampler#sampler{candidates = Candidates}))).
+
+%% Whether weft_ops runs on a node that has just come, and would take the place of an agent that is
+%% there, is not known: it is probed first, so that no agent gives its alarms to nobody. One that is
+%% an agent of this node is known to run it.
+newcomers(#sampler{agents = Agents, candidates = Candidates, absent = Absent} = Sampler) ->
+    Known = [Agent || {Agent, _} <- maps:values(Agents)] ++ maps:keys(Absent),
+    There = nodes(connected) -- Known,
+    New = [Node || {Role, {Agent, _}} <- maps:to_list(Agents),
+                   Node <- better(Agent, maps:get(Role, Candidates, [])),
+                   lists:member(Node, There)],
+    Sampler#sampler{absent = maps:merge(Absent, maps:from_keys(New, now_ms()))}.
+
+%% Those before this one, which may be none of them any more.
+better(Agent, Nodes) ->
+    case lists:splitwith(fun(Node) -> Node =/= Agent end, Nodes) of
+        {Better, [Agent | _]} -> Better;
+        {_All, []} -> []
+    end.
 
 %% Who has been there for a whole period is a candidate again; who was not for a while is probed.
 probed(#sampler{probes = Probes, absent = Absent, period_ms = PeriodMs} = Sampler) ->
     NowMs = now_ms(),
-    Back = [{Ref, Node} || {Ref, {Node, SinceMs}} <- maps:to_list(Probes),
-                           NowMs - SinceMs >= PeriodMs],
-    lists:foreach(fun({Ref, _}) -> demonitor(Ref, [flush]) end, Back),
-    Watched = maps:without([Ref || {Ref, _} <- Back], Probes),
+    Back = [{Watcher, Node} || {Watcher, {Node, SinceMs}} <- maps:to_list(Probes),
+                               NowMs - SinceMs >= PeriodMs],
+    lists:foreach(fun({Watcher, _}) -> exit(Watcher, kill) end, Back),
+    Watched = maps:without([Watcher || {Watcher, _} <- Back], Probes),
     Gone = maps:without([Node || {_, Node} <- Back], Absent),
     Probed = [Node || {Node, _} <- maps:values(Watched)],
-    New = maps:from_list([{monitor(process, {weft_ops_agent, Node}), {Node, NowMs}}
+    New = maps:from_list([{watched(Node), {Node, NowMs}}
                           || {Node, UntilMs} <- maps:to_list(Gone), UntilMs =< NowMs,
                              is_candidate(Node, Sampler), not lists:member(Node, Probed),
                              lists:member(Node, nodes(connected))]),
@@ -244,8 +277,9 @@ chosen(#sampler{agents = Before, candidates = Candidates, absent = Absent} = Sam
     Agents = maps:from_list([{Role, agent(Node, maps:get(Role, Before, none))}
                              || {Role, Nodes} <- maps:to_list(Candidates),
                                 Node <- first(Nodes, There)]),
-    Kept = [Ref || {_, Ref} <- maps:values(Agents)],
-    _ = [demonitor(Ref, [flush]) || {_, Ref} <- maps:values(Before), not lists:member(Ref, Kept)],
+    Kept = [Watcher || {_, Watcher} <- maps:values(Agents)],
+    _ = [exit(Watcher, kill) || {_, Watcher} <- maps:values(Before),
+                                not lists:member(Watcher, Kept)],
     ok = parted(Before, Agents, Sampler),
     Sampler#sampler{agents = Agents}.
 
@@ -268,7 +302,18 @@ parted(Before, Agents, #sampler{last = #{} = Sample}) ->
 parted(_Before, _Agents, _BeforeTheFirstSample) ->
     ok.
 
-agent(Node, {Node, Ref}) -> {Node, Ref};
-agent(Node, _Other) -> {Node, monitor(process, {weft_ops_agent, Node})}.
+agent(Node, {Node, Watcher}) -> {Node, Watcher};
+agent(Node, _Other) -> {Node, watched(Node)}.
+
+%% By a process that ends when the agent does.
+watched(Node) ->
+    {Watcher, _} = spawn_opt(?MODULE, watch, [Node, self()], [monitor, {priority, high}]),
+    Watcher.
+
+%% @private
+-spec watch(node(), Sampler :: pid()) -> ok.
+watch(Node, Sampler) ->
+    _ = [monitor(process, Watched) || Watched <- [Sampler, {weft_ops_agent, Node}]],
+    receive {'DOWN', _, process, _, _} -> ok end.
 
 now_ms() -> erlang:monotonic_time(millisecond).

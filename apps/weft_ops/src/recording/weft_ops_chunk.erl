@@ -23,6 +23,11 @@
 -define(FULL_BYTES, 50331648).
 %% What is written is below. What is larger was not written here.
 -define(RAW_BYTES_MAX, 67108864).
+%% What is written has fewer terms, those in terms included: so many for each byte of its rows, which
+%% is for rows that repeat names and lists without writing them, and a picture or two besides.
+-define(TERMS_PER_BYTE, 8).
+-define(TERMS_MIN, 2097152).
+-define(TERMS_MAX, 33554432).
 %% Longer numbers are no numbers of seven bit groups.
 -define(NUMBER_BITS_MAX, 77).
 
@@ -132,7 +137,8 @@ decode(#{from_ms := FromMs, to_ms := ToMs, checksum := Checksum}, Packed, Tag, B
 unpacked({ok, <<>>}, _FromMs, _Tag, Budget) ->
     {error, "it has no rows", Budget};
 unpacked({ok, Rows}, FromMs, Tag, Budget) ->
-    try rows(Rows, FromMs, Tag, #{}, Budget, [])
+    Room = min(?TERMS_MAX, ?TERMS_MIN + ?TERMS_PER_BYTE * byte_size(Rows)),
+    try rows(Rows, FromMs, Tag, #{}, {Budget, Room}, [])
     catch
         throw:Text -> {error, Text, 0};
         error:_ -> {error, "its rows can not be read", 0}
@@ -158,22 +164,24 @@ inflate(Zlib, {More, Part}, Parts, Size) ->
         {continue, Sum} -> inflate(Zlib, zlib:safeInflate(Zlib, []), [Parts | Part], Sum)
     end.
 
-%% Shapes: by number, the tree, how many integers it takes, and those of its last row; or how many a
-%% row has that is passed over.
-rows(<<>>, _AtMs, _Tag, _Shapes, Budget, Entries) ->
+%% Shapes: by number, the tree, how many terms and integers it has, and those of its last row; or how
+%% many integers a row has that is passed over. Room: how many terms may still be made.
+rows(<<>>, _AtMs, _Tag, _Shapes, {Budget, _Room}, Entries) ->
     {ok, lists:reverse(Entries), Budget};
-rows(Rows, BeforeMs, Tag, Shapes, Budget, Entries) ->
+rows(Rows, BeforeMs, Tag, Shapes, {Budget, Room}, Entries) ->
     {Number, Rest0} = take(Rows, 0, 0),
     {Shape, Rest1, Left} = shape(Number, Rest0, Tag, Shapes, Budget),
     {AfterMs, Rest2} = take(Rest1, 0, 0),
     AtMs = BeforeMs + AfterMs,
     case Shape of
         {passed, Count} ->
-            rows(passed(Count, Rest2), AtMs, Tag, Shapes#{Number => Shape}, Left, Entries);
-        {Tree, Count, Last} ->
+            rows(passed(Count, Rest2), AtMs, Tag, Shapes#{Number => Shape}, {Left, Room}, Entries);
+        {_Tree, Terms, _Count, _Last} when Terms > Room ->
+            throw("its rows are larger than what is written");
+        {Tree, Terms, Count, Last} ->
             {Integers, Rest} = integers(Count, Last, Rest2, []),
-            rows(Rest, AtMs, Tag, Shapes#{Number => {Tree, Count, Integers}}, Left,
-                 [{AtMs, weft_ops_terms:fill(Tree, Integers)} | Entries])
+            rows(Rest, AtMs, Tag, Shapes#{Number => {Tree, Terms, Count, Integers}},
+                 {Left, Room - Terms}, [{AtMs, weft_ops_terms:fill(Tree, Integers)} | Entries])
     end.
 
 shape(Number, Rows, _Tag, Shapes, Budget) when is_map_key(Number, Shapes) ->
@@ -191,7 +199,7 @@ shape(Number, Rows, Tag, Shapes, Budget) when Number =:= map_size(Shapes) ->
 
 parsed({ok, Tree, Left}) ->
     Count = weft_ops_terms:integers(Tree),
-    {{Tree, Count, lists:duplicate(Count, 0)}, Left};
+    {{Tree, weft_ops_terms:terms(Tree), Count, lists:duplicate(Count, 0)}, Left};
 parsed({error, Text}) ->
     throw(Text).
 

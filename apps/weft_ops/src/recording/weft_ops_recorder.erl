@@ -16,9 +16,11 @@
 
 -define(CHUNK_MS, 60000).
 %% How long the agents are waited for. Events of so much time before the last look are asked for
-%% again, as an agent may not have answered: `weft_ops_reel' knows which of them are written.
+%% again, and of more if an agent did not answer, as one that is cut off: `weft_ops_reel' knows which
+%% of them are written. An agent that is not back after so long has most likely ended.
 -define(TIMEOUT_MS, 5000).
 -define(EVENTS_MS, 30000).
+-define(CUT_OFF_MS, 600000).
 
 -record(recorder, {period_ms :: pos_integer(),
                    due_ms :: integer(),
@@ -26,7 +28,7 @@
                    reel = weft_ops_reel:new() :: weft_ops_reel:state(),
                    files :: weft_ops_recording_files:writing(),
                    is_failing = false :: boolean(),
-                   %% When agents were asked for events; at first, when this began.
+                   %% When all agents told their events, or so; at first, when this began.
                    asked_ms :: integer()}).
 
 %% @doc With a configuration without `recording' there is no process.
@@ -94,11 +96,14 @@ looked(#recorder{chunk = Chunk, reel = Reel0, asked_ms = AskedMs} = Recorder) ->
     NowMs = now_ms(),
     SinceMs = erlang:system_time(millisecond) - (NowMs - AskedMs) - ?EVENTS_MS,
     %% In this order: what an event tells is in the picture that is written with it.
-    Events = weft_ops_picture:events(SinceMs, ?TIMEOUT_MS),
+    {Events, FromWhom} = weft_ops_picture:heard(SinceMs, ?TIMEOUT_MS),
     Picture = weft_ops_picture:take(?TIMEOUT_MS),
     AtMs = erlang:system_time(millisecond),
     {Entries, Reel} = weft_ops_reel:entries({AtMs, Picture}, Events, Reel0),
-    Recorder#recorder{reel = Reel, asked_ms = NowMs,
+    Recorder#recorder{reel = Reel, asked_ms = case FromWhom of
+                                                  all -> NowMs;
+                                                  some -> max(AskedMs, NowMs - ?CUT_OFF_MS)
+                                              end,
                       chunk = lists:foldl(fun(Entry, Acc) ->
                                               weft_ops_chunk:add(AtMs, Entry, Acc)
                                           end, Chunk, Entries)}.

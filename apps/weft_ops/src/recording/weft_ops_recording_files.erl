@@ -49,7 +49,7 @@ append(_FromMs, Chunk, #{bytes_max := BytesMax} = Writing) when byte_size(Chunk)
 append(FromMs, Chunk, #{dir := Dir} = Writing0) ->
     case filelib:ensure_dir(filename:join(Dir, "file")) of
         ok ->
-            Writing = room(byte_size(Chunk), Writing0),
+            Writing = room(FromMs, byte_size(Chunk), Writing0),
             Path = path(FromMs, byte_size(Chunk), Writing),
             case file:write_file(Path, Chunk, [append, raw]) of
                 ok -> {ok, Writing#{current := Path}};
@@ -65,7 +65,7 @@ append(FromMs, Chunk, #{dir := Dir} = Writing0) ->
 path(FromMs, _Size, #{dir := Dir, current := none}) ->
     fresh(Dir, FromMs, 0);
 path(FromMs, Size, #{current := Path, bytes_max := BytesMax} = Writing) ->
-    case filelib:file_size(Path) + Size > BytesMax div ?PARTS of
+    case filelib:file_size(Path) + Size > BytesMax div ?PARTS orelse is_later(Path, FromMs) of
         true -> path(FromMs, Size, Writing#{current := none});
         false -> Path
     end.
@@ -79,15 +79,21 @@ fresh(Dir, FromMs, Count) ->
         false -> Path
     end.
 
-%% Deletes the oldest files until so many bytes more fit.
-room(Size, #{dir := Dir, bytes_max := BytesMax} = Writing) ->
+%% Deletes the oldest files until so many bytes more fit. Those of a time that is to come were
+%% written before the clock was set back.
+room(FromMs, Size, #{dir := Dir, bytes_max := BytesMax} = Writing) ->
     case list(Dir) of
         {ok, Files} ->
             Excess = lists:sum([Bytes || {_, Bytes} <- Files]) + Size - BytesMax,
-            deleted(Files, Excess, Writing);
+            {Later, Earlier} = lists:partition(fun({Path, _}) -> is_later(Path, FromMs) end, Files),
+            deleted(Later ++ Earlier, Excess, Writing);
         {error, _Reason} ->
             Writing
     end.
+
+%% Names are of "weft-" and thirteen digits.
+is_later(Path, FromMs) ->
+    list_to_integer(string:slice(filename:basename(Path), 5, 13)) > FromMs.
 
 deleted([{Path, Size} | Others], Excess, #{current := Current} = Writing) when Excess > 0 ->
     _ = file:delete(Path),

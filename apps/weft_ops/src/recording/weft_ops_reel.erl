@@ -9,8 +9,8 @@
 -export([new/0, forget/1, entries/3, picture/2, blank/0]).
 -export_type([state/0, entry/0]).
 
-%% An event is seen for the first time within this time.
--define(EVENT_MS, 120000).
+%% For longer than `weft_ops_recorder' asks for an event again.
+-define(EVENT_MS, 900000).
 
 %% gone: the node is in no picture any more. A reader leaves out what it does not know: later
 %% versions may write more.

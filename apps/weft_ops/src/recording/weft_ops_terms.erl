@@ -8,10 +8,11 @@
 %% What is read may be of anybody. So this is a format of its own and not that of term_to_binary:
 %% there are no funs, no references and nothing that is larger in memory than a few words for each
 %% of its bytes. Pids and the like are written as text. Atoms that do not exist yet, such as the
-%% names of nodes of another cluster, are made within a budget.
+%% names of nodes of another cluster, are made within a budget, and by all that a node reads as long as
+%% it runs no more than 20,000: they are never forgotten.
 -module(weft_ops_terms).
 
--export([shape/1, parse/2, fill/2, integers/1, is_tagged/2, count/1]).
+-export([shape/1, parse/2, fill/2, integers/1, terms/1, is_tagged/2, count/1]).
 -export_type([shape/0, tree/0]).
 
 -type shape() :: binary().
@@ -22,6 +23,7 @@
 -define(LARGE, 16#1000000000000000).
 -define(DIGITS_MAX, 1024).
 -define(TEXT_MIN, 9).
+-define(ATOMS_MAX, 20000).
 
 %% @doc The shape of a term, and its integers.
 -spec shape(term()) -> {shape(), [integer()]}.
@@ -113,7 +115,24 @@ atom(Name, Budget) ->
     end.
 
 new_atom(_Name, 0) -> throw("it has too many names");
-new_atom(Name, Budget) -> {binary_to_atom(Name, utf8), Budget - 1}.
+new_atom(Name, Budget) ->
+    case atomics:sub_get(atoms_left(), 1, 1) >= 0 of
+        true -> {binary_to_atom(Name, utf8), Budget - 1};
+        false -> throw("this node has made all names that it may for recordings: read it on another"
+                       " node, or start this one again")
+    end.
+
+%% How many atoms the node may still make; all processes that read count there.
+atoms_left() ->
+    case persistent_term:get(?MODULE, none) of
+        none ->
+            New = atomics:new(1, []),
+            ok = atomics:put(New, 1, ?ATOMS_MAX),
+            ok = persistent_term:put(?MODULE, New),
+            persistent_term:get(?MODULE);
+        Left ->
+            Left
+    end.
 
 %% @doc Is it the shape of `{Tag, _}'?
 -spec is_tagged(shape(), Tag :: atom()) -> boolean().
@@ -143,6 +162,12 @@ integers(integer) -> 1;
 integers({is, _Term}) -> 0;
 integers({map, Pairs}) -> lists:sum([integers(Key) + integers(Value) || {Key, Value} <- Pairs]);
 integers({_ListOrTuple, Trees}) -> lists:sum([integers(Tree) || Tree <- Trees]).
+
+%% @doc Of how many terms a tree is made: how much it is to fill it, whatever the bytes of its texts.
+-spec terms(tree()) -> pos_integer().
+terms({map, Pairs}) -> 1 + lists:sum([terms(Key) + terms(Value) || {Key, Value} <- Pairs]);
+terms({Is, Trees}) when Is =:= list; Is =:= tuple -> 1 + lists:sum([terms(Tree) || Tree <- Trees]);
+terms(_IntegerOrTerm) -> 1.
 
 %% @doc The term. There have to be as many integers as the tree has places.
 -spec fill(tree(), [integer()]) -> term().
