@@ -22,7 +22,7 @@ init(Request, Config) ->
     {Status, Json} = try answer(cowboy_req:method(Request), Words, Request, Config)
                      catch
                          exit:{request_error, qs, _} ->
-                             {400, error_text(<<"what is behind the ? of the address is no query">>)};
+                             {400, error_text(<<"what is behind the ? is no query">>)};
                          Class:Reason:Stack ->
                              failed(Words, Class, Reason, Stack)
                      end,

@@ -185,8 +185,8 @@ handle_info(Message, Agent) ->
     ok = weft_stray:message(Message),
     {noreply, Agent}.
 
-%% @private The state of earlier code ends with the alarms, or lacks who sends; what is heard ends with
-%% the skew.
+%% @private The state of earlier code ends with the alarms, or lacks who sends; what is heard ends
+%% with the skew.
 -spec code_change(term(), tuple(), term()) -> {ok, #agent{}}.
 code_change(_Version, {agent, PeriodMs, Thresholds, Heard, Silent, Events, Alarms}, _Extra) ->
     {ok, #agent{period_ms = PeriodMs, thresholds = Thresholds, silent = Silent, events = Events,

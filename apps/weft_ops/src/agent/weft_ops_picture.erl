@@ -71,10 +71,10 @@ nodes_known() ->
         Members -> Members
     end.
 
-%% The first agent that answers, what, and how: `paused' if one before it did not in time, `unreached'
-%% if one could not be asked, which may be the agent of others; else `prompt'. As long as who is
-%% asked says at once that it is none, the next one is asked; all others at once when the time for
-%% that is over.
+%% The first agent that answers, what, and how: `paused' if one before it did not in time,
+%% `unreached' if one could not be asked, which may be the agent of others; else `prompt'. As long
+%% as who is asked says at once that it is none, the next one is asked; all others at once when the
+%% time for that is over.
 first(Candidates, Ask, PartMs) -> first(Candidates, Ask, now_ms() + PartMs, PartMs, prompt).
 
 first([], _Ask, _UntilMs, _PartMs, How) ->

@@ -5,14 +5,15 @@
 %% It watches each of them. When one ends, or cannot be reached, the next node that may be agent
 %% takes its place at once. After a while the former one is probed, watched too, and gets its place
 %% back if it has been there for a whole period. So is a node that has come and would take the place
-%% of another one. So all members of a group come back to the same
-%% agent. The one that had its place, or is the agent of a group that this node has left, is told
-%% with a last sample who has it now. The witness of a free node is chosen in the same way, among
-%% those that may be it, and is told little more than that this node is there.
+%% of another one. So all members of a group come back to the same agent. The one that had its
+%% place, or is the agent of a group that this node has left, is told with a last sample who has it
+%% now. The witness of a free node is chosen in the same way, among those that may be it, and is
+%% told little more than that this node is there.
 %%
 %% A connection that is busy, or has no path now, holds up whoever sends over it. So each sample is
-%% sent by a process of its own, and each agent is monitored by one. As long as one waits, later ones for the same agent are left out,
-%% and all others are sent. What was to be told with those that are left out goes with the next one.
+%% sent by a process of its own, and each agent is monitored by one. As long as a sample waits,
+%% later ones for the same agent are left out, and all others are sent. What was to be told with
+%% those that are left out goes with the next one.
 %%
 %% It runs at high priority, so that a busy node is reported as busy and not as silent. How late
 %% processes of normal priority are woken, which is what the programs of this node feel, is measured

@@ -23,8 +23,8 @@
 -define(FULL_BYTES, 50331648).
 %% What is written is below. What is larger was not written here.
 -define(RAW_BYTES_MAX, 67108864).
-%% What is written has fewer terms, those in terms included: so many for each byte of its rows, which
-%% is for rows that repeat names and lists without writing them, and a picture or two besides.
+%% What is written has fewer terms, those in terms included: so many for each byte of its rows, as
+%% rows repeat names and lists without writing them, and a picture or two besides.
 -define(TERMS_PER_BYTE, 8).
 -define(TERMS_MIN, 2097152).
 -define(TERMS_MAX, 33554432).
@@ -164,8 +164,8 @@ inflate(Zlib, {More, Part}, Parts, Size) ->
         {continue, Sum} -> inflate(Zlib, zlib:safeInflate(Zlib, []), [Parts | Part], Sum)
     end.
 
-%% Shapes: by number, the tree, how many terms and integers it has, and those of its last row; or how
-%% many integers a row has that is passed over. Room: how many terms may still be made.
+%% Shapes: by number, the tree, how many terms and integers it has, and those of its last row; or
+%% how many integers a row has that is passed over. Room: how many terms may still be made.
 rows(<<>>, _AtMs, _Tag, _Shapes, {Budget, _Room}, Entries) ->
     {ok, lists:reverse(Entries), Budget};
 rows(Rows, BeforeMs, Tag, Shapes, {Budget, Room}, Entries) ->

@@ -16,8 +16,8 @@
 
 -define(CHUNK_MS, 60000).
 %% How long the agents are waited for. Events of so much time before the last look are asked for
-%% again, and of more if an agent did not answer, as one that is cut off: `weft_ops_reel' knows which
-%% of them are written. An agent that is not back after so long has most likely ended.
+%% again, and of more if an agent did not answer, as one that is cut off: `weft_ops_reel' knows
+%% which of them are written. An agent that is not back after so long has most likely ended.
 -define(TIMEOUT_MS, 5000).
 -define(EVENTS_MS, 30000).
 -define(CUT_OFF_MS, 600000).

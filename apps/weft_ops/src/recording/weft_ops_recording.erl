@@ -4,8 +4,8 @@
 %%
 %% A chunk of a file that is damaged is left out, and so is the end of a file that was cut off. Both
 %% are told beside the result. Nothing that is in a file does more harm than that: it may be of
-%% anybody. For the names of nodes and groups that do not exist here at most 20,000 atoms are made by
-%% a call, and by all calls as long as the node runs.
+%% anybody. For the names of nodes and groups that do not exist here at most 20,000 atoms are made
+%% by a call, and by all calls as long as the node runs.
 -module(weft_ops_recording).
 
 -export([span/1, fold/4, events/2, picture/2]).

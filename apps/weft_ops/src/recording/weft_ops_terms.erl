@@ -8,8 +8,8 @@
 %% What is read may be of anybody. So this is a format of its own and not that of term_to_binary:
 %% there are no funs, no references and nothing that is larger in memory than a few words for each
 %% of its bytes. Pids and the like are written as text. Atoms that do not exist yet, such as the
-%% names of nodes of another cluster, are made within a budget, and by all that a node reads as long as
-%% it runs no more than 20,000: they are never forgotten.
+%% names of nodes of another cluster, are made within a budget, and by all that a node reads as long
+%% as it runs no more than 20,000: they are never forgotten.
 -module(weft_ops_terms).
 
 -export([shape/1, parse/2, fill/2, integers/1, terms/1, is_tagged/2, count/1]).
@@ -163,7 +163,7 @@ integers({is, _Term}) -> 0;
 integers({map, Pairs}) -> lists:sum([integers(Key) + integers(Value) || {Key, Value} <- Pairs]);
 integers({_ListOrTuple, Trees}) -> lists:sum([integers(Tree) || Tree <- Trees]).
 
-%% @doc Of how many terms a tree is made: how much it is to fill it, whatever the bytes of its texts.
+%% @doc Of how many terms a tree is made: what it takes to fill it, whatever the bytes of its texts.
 -spec terms(tree()) -> pos_integer().
 terms({map, Pairs}) -> 1 + lists:sum([terms(Key) + terms(Value) || {Key, Value} <- Pairs]);
 terms({Is, Trees}) when Is =:= list; Is =:= tuple -> 1 + lists:sum([terms(Tree) || Tree <- Trees]);
