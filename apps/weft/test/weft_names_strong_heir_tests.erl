@@ -82,7 +82,7 @@ heir() -> ets:info(table(), heir).
 started() ->
     ok = weft_view:new(),
     ok = weft_suspension:new(),
-    ets:whereis(weft_node_outlet) =:= undefined andalso weft_node_outlet:new_table(),
+    ok = weft_node_outlet:new_table(),
     {ok, Sup} = weft_names_sup:start_link(weft_names_strong, ?SCOPE, #{voters => [node()]}),
     true = unlink(Sup),
     Sup.
@@ -109,6 +109,8 @@ expected(tell) -> {message, ?SCOPE, ?TOKEN}.
 ended(Sup, Reason) ->
     Monitor = monitor(process, Sup),
     exit(Sup, Reason),
-    receive {'DOWN', Monitor, process, Sup, _} -> ok end.
+    receive {'DOWN', Monitor, process, Sup, _} -> ok end,
+    %% Tests of other modules make it, too.
+    true = ets:delete(weft_node_outlet).
 
 until_ended(Pid) -> weft_test_nodes:until(fun() -> not is_process_alive(Pid) end).
