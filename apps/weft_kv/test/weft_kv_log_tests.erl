@@ -232,21 +232,50 @@ a_file_of_the_version_before_is_gone_on_with_test() ->
 
 %% --- commits of several -----------------------------------------------------------------------
 
-%% Nothing of it was told to anybody, whichever sector is missing.
+%% Nothing of it was told to anybody, whichever sector is missing. In the first one is the end of the
+%% commit before.
 a_torn_commit_of_several_is_no_damage_test() ->
     in_directory(fun(Dir) ->
                      {File, Bytes, _} = written(Dir, 1),
                      ok = committed([binary:copy(<<N>>, 2000) || N <- [2, 3, 4]], Dir),
                      {ok, Whole} = file:read_file(File),
-                     ?assert(byte_size(Bytes) < 512),
+                     ?assert(byte_size(Bytes) < 500),
+                     Sectors = [{At, min(512, byte_size(Whole) - At)}
+                                || At <- lists:seq(512, byte_size(Whole) - 1, 512)],
                      [begin
-                          <<Before:At/binary, Gone:512/binary, After/binary>> = Whole,
-                          ?assertNotEqual(<<0:4096>>, Gone),
-                          ok = file:write_file(File, [Before, <<0:4096>>, After]),
+                          <<Before:At/binary, Gone:Size/binary, After/binary>> = Whole,
+                          ?assertNotEqual(<<0:(8 * Size)>>, Gone),
+                          ok = file:write_file(File, [Before, <<0:(8 * Size)>>, After]),
                           ?assertEqual({At, entries(1)}, {At, found(Dir)}),
                           ?assertEqual({At, []}, {At, filelib:wildcard(File ++ ".damaged.*")})
-                      end || At <- lists:seq(512, byte_size(Whole) - 512, 512)]
+                      end || {At, Size} <- [{byte_size(Bytes), 512 - byte_size(Bytes)} | Sectors]]
                  end).
+
+%% Zeros in a part of it only are damage, and so is a sector at whose beginning a commit begins:
+%% others may have been acknowledged behind it.
+zeros_where_a_commit_begins_may_be_damage_test() ->
+    in_directory(fun(Dir) ->
+                     {File, Bytes, _} = written(Dir, 1),
+                     Filling = entry(binary:copy(<<"f">>, 512 - byte_size(Bytes) - filler())),
+                     {ok, Log, _} = weft_kv_log:open(Dir, 7, tests),
+                     {ok, More} = weft_kv_log:commit(weft_kv_log:append(Filling, Log)),
+                     ?assertEqual(512, weft_kv_log:bytes(More)),
+                     ok = weft_kv_log:close(More),
+                     ok = committed([binary:copy(<<N>>, 2000) || N <- [2, 3]], Dir),
+                     {ok, Whole} = file:read_file(File),
+                     [begin
+                          <<Before:At/binary, _:Size/binary, After/binary>> = Whole,
+                          ok = file:write_file(File, [Before, <<0:(8 * Size)>>, After]),
+                          ?assertMatch({At, [_ | _]}, {At, found(Dir)}),
+                          Aside = filelib:wildcard(File ++ ".damaged.*"),
+                          ?assertMatch({At, [_]}, {At, Aside}),
+                          [ok = file:delete(Name) || Name <- Aside]
+                      end || {At, Size} <- [{512, 512}, {byte_size(Bytes), 100}]]
+                 end).
+
+%% How many bytes a record has besides those of its key.
+filler() ->
+    iolist_size(weft_kv_log_records:one(entry(<<"f">>))) - 1.
 
 %% What is before it in the same commit is kept.
 a_commit_of_several_may_be_damaged_test() ->

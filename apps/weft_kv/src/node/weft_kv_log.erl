@@ -3,15 +3,12 @@
 %% written anew when most of it is outdated. All objects are in memory, too, so it is read only when
 %% the partition starts.
 %%
-%% A record is its size, a checksum of the size, a checksum of the bytes, and the bytes. The records
-%% of one commit are one together, with another checksum of its size. What is at the end and not
-%% whole was being written when the host or the node ended; nobody was told that it was there, and
-%% it is cut off. Not whole is what the file ends in the midst of, and a last record of which a
-%% sector of the disk was not written and reads as zeros. A last record that is all there and has
-%% another checksum was damaged later. That and anything else that is wrong is damage: the file is
-%% put aside by another name, what is before the damage is kept, and the rest has to come from
-%% other replicas. A file whose first line names another form of records is left as it is. One of
-%% the form before, which has only single records, gets the present line when it is opened.
+%% What is at the end and not whole (`weft_kv_log_records') was being written when the host or the
+%% node ended; nobody was told that it was there, and it is cut off. Anything else that is wrong is
+%% damage: the file is put aside by another name, what is before the damage is kept, and the rest
+%% has to come from other replicas. A file whose first line names another form of records is left as
+%% it is. One of the form before, which has only single records, gets the present line when it is
+%% opened.
 %%
 %% Changes wait in memory until `commit/1' writes and syncs them together. If that fails (a full
 %% disk), they wait for the next try, and whoever calls has to tell nobody that they are there. So
@@ -65,8 +62,6 @@
 -define(MAGIC, ?FORMAT "2\n").
 -define(MAGIC_BEFORE, ?FORMAT "1\n").
 -define(MAGIC_BYTES, 10).
--define(TOGETHER, "together"). % in the checksum of a size: the record is several ones
--define(SECTOR, 512).
 -define(UNSYNCED_MS, 500).
 -define(UNSYNCED_BYTES, 1000000).
 
@@ -100,7 +95,7 @@ found(File, IfDamaged) ->
 
 recovered(File, <<Magic:?MAGIC_BYTES/binary, Records/binary>> = Bytes, IfDamaged)
   when Magic =:= <<?MAGIC>>; Magic =:= <<?MAGIC_BEFORE>> ->
-    case scan(Records, ?MAGIC_BYTES, []) of
+    case weft_kv_log_records:read(Records, ?MAGIC_BYTES) of
         {whole, _, Entries} -> opened(File, byte_size(Bytes), Entries);
         {torn, At, Entries} ->
             logger:warning("weft_kv: ~ts was being written at its end; ~b bytes are cut off",
@@ -149,62 +144,6 @@ without_damage(File, Entries, Aside) ->
             _ = file:delete(Aside),
             {error, Reason}
     end.
-
-scan(<<>>, At, Entries) ->
-    {whole, At, lists:reverse(Entries)};
-scan(<<Size:32, SizeSum:32, Sum:32, Rest/binary>> = Bytes, At, Entries) ->
-    case {kind(<<Size:32>>, SizeSum), Rest} of
-        {unknown, _} -> {ended(Bytes), At, lists:reverse(Entries)};
-        {Kind, <<Record:Size/binary, Further/binary>>} ->
-            case {erlang:crc32(Record), Further} of
-                {Sum, _} -> scan(Further, At + 12 + Size, read(Kind, Record, Entries));
-                {_, <<>>} -> ended(last(At, Bytes), At, {Kind, Record}, Entries);
-                {_, _} -> ended(ended(Bytes), At, {Kind, Record}, Entries)
-            end;
-        {_, _} -> {torn, At, lists:reverse(Entries)}
-    end;
-scan(_, At, Entries) ->
-    {torn, At, lists:reverse(Entries)}.
-
-kind(Size, Sum) ->
-    case {erlang:crc32(Size), erlang:crc32([Size, ?TOGETHER])} of
-        {Sum, _} -> one;
-        {_, Sum} -> together;
-        {_, _} -> unknown
-    end.
-
-read(one, Record, Entries) ->
-    [binary_to_term(Record) | Entries];
-read(together, Records, Entries) ->
-    {whole, _, Together} = scan(Records, 0, []),
-    lists:reverse(Together, Entries).
-
-%% Of several ones those before the damage.
-ended(damaged, At, {together, Records}, Entries) ->
-    {_, _, Before} = scan(Records, 0, []),
-    {damaged, At, lists:reverse(Entries, Before)};
-ended(How, At, _, Entries) ->
-    {How, At, lists:reverse(Entries)}.
-
-%% A file may have got longer without its bytes.
-ended(Bytes) ->
-    case is_zeros(Bytes) of
-        true -> torn;
-        false -> damaged
-    end.
-
-%% The same within the last record: sectors are written as a whole, and in any order.
-last(_At, <<>>) ->
-    damaged;
-last(At, Bytes) ->
-    Size = min(?SECTOR - At rem ?SECTOR, byte_size(Bytes)),
-    <<Sector:Size/binary, Rest/binary>> = Bytes,
-    case is_zeros(Sector) of
-        true -> torn;
-        false -> last(At + Size, Rest)
-    end.
-
-is_zeros(Bytes) -> Bytes =:= <<0:(8 * byte_size(Bytes))>>.
 
 opened(File, Size, Entries) ->
     case file:open(File, [raw, read, write, binary]) of
@@ -262,12 +201,6 @@ first_error([Step | Steps]) ->
         Failed -> Failed
     end.
 
-record(Entry) -> framed("", term_to_binary(Entry, [{minor_version, 2}])).
-
-framed(Kind, Bytes) ->
-    Size = <<(iolist_size(Bytes)):32>>,
-    [Size, <<(erlang:crc32([Size, Kind])):32, (erlang:crc32(Bytes)):32>>, Bytes].
-
 %% @doc An entry waits for the next commit, which syncs it.
 -spec append(entry(), log()) -> log().
 append(Entry, Log) -> append(Entry, synced, Log).
@@ -276,7 +209,7 @@ append(Entry, Log) -> append(Entry, synced, Log).
 -spec append(entry(), synced | written, log()) -> log().
 append(Entry, How, Log) ->
     #behind{waiting = Waiting, urgent = Urgent} = Behind = behind(Log),
-    Log#log{behind = Behind#behind{waiting = [record(Entry) | Waiting],
+    Log#log{behind = Behind#behind{waiting = [weft_kv_log_records:one(Entry) | Waiting],
                                    urgent = Urgent orelse How =:= synced}}.
 
 behind(#log{behind = #behind{} = Behind}) -> Behind;
@@ -319,7 +252,7 @@ is_due(NowMs, #behind{written_bytes = Bytes, since_ms = SinceMs}) ->
 %% What is in the file already is synced also if there is no room for more.
 synced(#behind{waiting = Waiting, written = Written, written_bytes = Before} = Behind,
        #log{device = Device, bytes = At, file = File} = Log) ->
-    Together = together(Waiting),
+    Together = weft_kv_log_records:together(lists:reverse(Waiting)),
     case {added(Together, Behind, Log),
           first_error([fun() -> file:datasync(Device) end, fun() -> held(Log) end])} of
         {ok, ok} ->
@@ -339,7 +272,7 @@ written(_NowMs, #behind{waiting = []}, #log{file = File} = Log) ->
     end;
 written(NowMs, #behind{waiting = Waiting, written = Written, written_bytes = Before,
                        since_ms = SinceMs} = Behind, #log{file = File} = Log) ->
-    Together = together(Waiting),
+    Together = weft_kv_log_records:together(lists:reverse(Waiting)),
     case first_error([fun() -> added(Together, Behind, Log) end, fun() -> held(Log) end]) of
         ok ->
             {ok, Log#log{behind = #behind{written = [Together | Written],
@@ -356,11 +289,6 @@ added([], _Behind, _Log) ->
 added(Together, #behind{written_bytes = Before}, #log{device = Device, bytes = Synced} = Log) ->
     first_error([fun() -> held(Log) end,
                  fun() -> file:pwrite(Device, Synced + Before, Together) end]).
-
-%% One record: if a sector of it does not get to the disk, that was its commit.
-together([]) -> [];
-together([One]) -> One;
-together(Waiting) -> framed(?TOGETHER, lists:reverse(Waiting)).
 
 %% @doc Is the directory still that of this node? It is asked before anything is written there.
 -spec held(log()) -> ok | {error, directory_not_held}.
@@ -429,7 +357,7 @@ beside_file(File) -> File ++ ".new".
 image(Entries) -> [?MAGIC | records(Entries)].
 
 -spec records([entry()]) -> iodata().
-records(Entries) -> [record(Entry) || Entry <- Entries].
+records(Entries) -> [weft_kv_log_records:one(Entry) || Entry <- Entries].
 
 %% @doc What is in the file behind what is synced.
 -spec unsynced(log()) -> iodata().
