@@ -29,7 +29,6 @@
 %% others a write may have reached some replicas, and may be found later.
 
 -define(KEY_MAX, 4096).
--define(CONTENT_TYPE_MAX, 255).
 %% What tells two writes of the same bytes at the same time from one that was asked for twice.
 -define(REQUEST_BYTES, 8).
 
@@ -292,20 +291,14 @@ write(Bucket, Key, Value, Given) ->
     counted(Kind, fun() -> written(Bucket, Key, Value, Given) end).
 
 written(Bucket, Key, Value, #{content_type := Type} = Given) ->
-    case is_content_type(Type) of
-        true -> written_typed(Bucket, Key, Value, Given);
-        false -> {error, {bad_option, {content_type, Type,
-                                       {printable_ascii_bytes_from, 1, to, ?CONTENT_TYPE_MAX}}}}
+    case weft_kv_object:is_content_type(Type) of
+        true -> typed(Bucket, Key, Value, Given);
+        false -> {error, {bad_option, {content_type, Type, weft_kv_object:content_types()}}}
     end;
 written(Bucket, Key, Value, Given) ->
-    written_typed(Bucket, Key, Value, Given).
+    typed(Bucket, Key, Value, Given).
 
-%% It becomes a line of the head of an answer (`weft_kv_http').
-is_content_type(Type) when is_binary(Type), Type =/= <<>>, byte_size(Type) =< ?CONTENT_TYPE_MAX ->
-    lists:all(fun(Byte) -> Byte >= $\s andalso Byte =< $~ end, binary_to_list(Type));
-is_content_type(_Other) -> false.
-
-written_typed(Bucket, Key, Value, Given) ->
+typed(Bucket, Key, Value, Given) ->
     case {prepared(Bucket, Key, maps:without([context, content_type], Given)),
           weft_kv_object:decode({Bucket, Key}, maps:get(context, Given, none))} of
         {{ok, _, #{value_max := Max}}, _} when is_binary(Value), byte_size(Value) > Max ->

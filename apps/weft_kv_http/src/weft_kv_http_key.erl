@@ -112,13 +112,12 @@ sibling(#{value := Value} = Sibling) ->
                end).
 
 %% Earlier versions and archives may have stored one with ends of lines.
-content_type(#{content_type := Type}) ->
-    case re:run(Type, "^[ -~]+$", [{capture, none}, dollar_endonly]) of
-        match -> Type;
-        nomatch -> content_type(#{})
-    end;
-content_type(#{}) ->
-    <<"application/octet-stream">>.
+content_type(Sibling) ->
+    Type = maps:get(content_type, Sibling, none),
+    case weft_kv_object:is_content_type(Type) of
+        true -> Type;
+        false -> <<"application/octet-stream">>
+    end.
 
 headers(Tagged, Context) ->
     #{<<"etag">> => [$", etag(Tagged), $"], <<"weft-context">> => weft_octets:base64url(Context),

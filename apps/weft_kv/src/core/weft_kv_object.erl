@@ -25,8 +25,10 @@
 
 -export([new/0, put/4, knows/2, replace/3, last/2, merge/2, merge/3, once/3, latest/1, siblings/1,
          values/1, count/1, rename/2, context/2, decode/2, expire/2, shed/2, living/2,
-         number_max/0]).
+         number_max/0, is_content_type/1, content_types/0]).
 -export_type([object/0, value/0, actor/0, writer/0, context/0, of_key/0, vector/0]).
+
+-define(CONTENT_TYPE_MAX, 255).
 
 -type actor() :: binary().
 -type writer() :: actor() | {actor(), Last :: non_neg_integer()}.
@@ -233,3 +235,14 @@ decoded(<<Size:16, Actor:Size/binary, Number:64, Rest/binary>>, Vector)
     decoded(Rest, Vector#{Actor => Number});
 decoded(_, _) ->
     {error, bad_context}.
+
+%% @doc May it be the `content_type' of a value? It becomes a line of the head of an answer of HTTP.
+-spec is_content_type(term()) -> boolean().
+is_content_type(Type) when is_binary(Type), Type =/= <<>>, byte_size(Type) =< ?CONTENT_TYPE_MAX ->
+    lists:all(fun(Byte) -> Byte >= $\s andalso Byte =< $~ end, binary_to_list(Type));
+is_content_type(_Other) ->
+    false.
+
+%% @doc Which ones there may be, for an error.
+-spec content_types() -> tuple().
+content_types() -> {printable_ascii_bytes_from, 1, to, ?CONTENT_TYPE_MAX}.

@@ -57,11 +57,11 @@ look_soon() ->
     ok.
 
 looks() ->
-    Children = try supervisor:which_children(weft_vnode_sup)
-               catch exit:_NotRunning -> []
-               end,
+    Pids = try weft_vnode_sup:processes()
+           catch exit:_NotRunning -> []
+           end,
     maps:from_list([{Pid, {Waiting, Reductions}}
-                    || {_, Pid, _, _} <- Children, is_pid(Pid),
+                    || Pid <- Pids,
                        [{message_queue_len, Waiting}, {reductions, Reductions}]
                            <- [process_info(Pid, [message_queue_len, reductions])]]).
 

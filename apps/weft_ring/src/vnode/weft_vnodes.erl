@@ -69,7 +69,7 @@ at_a_time() ->
 waiting() ->
     Stored = stored(),
     Pids = [Pid || {_, Pid} <- Stored, is_pid(Pid)]
-        ++ [Pid || {_, Pid, _, _} <- supervisor:which_children(weft_vnode_sup), is_pid(Pid)],
+        ++ weft_vnode_sup:processes(),
     [{Which, unknown} || Which <- start_missing(Stored)]
         ++ [{Pid, Count} || Pid <- lists:usort(Pids), Count <- [waiting(Pid)], Count =/= 0].
 
@@ -77,8 +77,7 @@ waiting() ->
 %% which most do.
 -spec queues() -> #{processes | longest := non_neg_integer()}.
 queues() ->
-    Pids = [Pid || {_, Pid, _, _} <- supervisor:which_children(weft_vnode_sup), is_pid(Pid)],
-    Lengths = [Length || Pid <- Pids,
+    Lengths = [Length || Pid <- weft_vnode_sup:processes(),
                          {message_queue_len, Length} <- [process_info(Pid, message_queue_len)]],
     #{processes => length(Lengths), longest => lists:max([0 | Lengths])}.
 
@@ -98,15 +97,14 @@ init(#{vnodes := Vnodes} = Config) ->
 %% Those that were being opened when the process before this one ended: they have no name yet, and a
 %% second process would open the same file.
 not_opened() ->
-    Children = try supervisor:which_children(weft_vnode_sup)
-               catch exit:_NotRunning -> []
-               end,
+    Pids = try weft_vnode_sup:processes()
+           catch exit:_NotRunning -> []
+           end,
     lists:foreach(fun(Ref) -> receive {'DOWN', Ref, process, _, _} -> ok end end,
                   [begin
                        true = exit(Pid, kill),
                        monitor(process, Pid)
-                   end || {_, Pid, _, _} <- Children, is_pid(Pid),
-                          process_info(Pid, registered_name) =:= []]).
+                   end || Pid <- Pids, process_info(Pid, registered_name) =:= []]).
 
 %% @private
 handle_call({start, Module, Partition, Role}, From, Starting) ->
