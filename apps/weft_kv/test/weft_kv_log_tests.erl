@@ -232,8 +232,8 @@ a_file_of_the_version_before_is_gone_on_with_test() ->
 
 %% --- commits of several -----------------------------------------------------------------------
 
-%% Nothing of it was told to anybody, whichever sector is missing. In the first one is the end of the
-%% commit before.
+%% Nothing of it was told to anybody, whichever sector is missing. In the first one is the end of
+%% the commit before.
 a_torn_commit_of_several_is_no_damage_test() ->
     in_directory(fun(Dir) ->
                      {File, Bytes, _} = written(Dir, 1),

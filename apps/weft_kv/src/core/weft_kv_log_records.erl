@@ -5,12 +5,12 @@
 %% of one commit are one together, with another checksum of its size.
 %%
 %% A commit that was being written when the host ended is not whole (`torn'): the file ends in the
-%% midst of it, or a sector of the disk was not written and reads as zeros. Sectors are written as a
-%% whole, and in any order. If it is the one in which the commit begins, the end of the commit
-%% before is in it, too; so where that is, and zeros follow, nobody was told of the rest of the file.
-%% A last record that is all there and has another checksum was damaged later, and so was anything
-%% else that is wrong: also a commit whose first sector is zeros from its beginning, or has less of
-%% the commit than a size and its checksum, as these may be zeros that were written.
+%% midst of it, or a sector of the disk was not written and reads as zeros. Sectors are written as
+%% a whole, and in any order. If it is the one in which the commit begins, the end of the commit
+%% before is in it, too; so where that is, and zeros follow, nobody was told of the rest of the
+%% file. A last record that is all there and has another checksum was damaged later, and so was
+%% anything else that is wrong: also a commit whose first sector is zeros from its beginning, or has
+%% less of the commit than a size and its checksum, as these may be zeros that were written.
 -module(weft_kv_log_records).
 
 -export([one/1, together/1, read/2]).
