@@ -350,14 +350,15 @@ the_scenarios_lose_paths_and_lanes_and_stop_senders_test_() ->
 %% The deliberate bugs of streams and circuits (test/mutants) are found here. In seed 2845 of
 %% `session_lives' the session comes up one second before the senders stop, and both ends have
 %% filled their queues. In seeds 162 and 201 of `session_faults' the link of the ends comes up while
-%% they open a circuit over a gateway.
+%% they open a circuit over a gateway. In seed 5055 the round trip is probed while all queues of
+%% both directions are full.
 nothing_is_found_test_() ->
     {timeout, 600, [{lists:concat([Scenario, ", seed ", Seed]),
                      fun() ->
                          #{violation := Violation} = weft_sim:run(Scenario, Seed, 4),
                          ?assertEqual(none, Violation)
                      end}
-                    || {Scenario, Seeds} <- [{session_faults, [162, 201 | lists:seq(1, 25)]},
+                    || {Scenario, Seeds} <- [{session_faults, [162, 201, 5055 | lists:seq(1, 25)]},
                                              {session_lanes, lists:seq(1, 25)},
                                              {session_silence, lists:seq(1, 13)},
                                              {session_stopped, lists:seq(1, 6)},
