@@ -10,19 +10,21 @@
 -import(weft_test_nodes, [name/1, call/4, call/5, until/1]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([direct/1, over_lanes/1, over_tls/1, over_a_gateway/1, after_breaks/1, the_largest/1]).
+-export([direct/1, over_lanes/1, over_tls/1, over_a_gateway/1, over_a_slow_network/1,
+         after_breaks/1, the_largest/1]).
 %% Called on the nodes under test.
 -export([start_sink/0, send_first/3, term/2]).
 
 -define(CALL_MS, 120000).
-%% Around the packet size of lanes, and what the VM cuts when there is a connection.
--define(SIZES, [1, 65536, (16 bsl 20) - 2000, 16 bsl 20, 20 bsl 20]).
+%% Around what goes in one packet, what one may have, and what the VM cuts when there is a
+%% connection.
+-define(SIZES, [1, 65536, 1 bsl 20, (1 bsl 20) + 70000, 16 bsl 20, 20 bsl 20]).
 -define(LARGE, 20 bsl 20).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [direct, over_lanes, over_tls, over_a_gateway, after_breaks]
+    [direct, over_lanes, over_tls, over_a_gateway, over_a_slow_network, after_breaks]
         ++ [the_largest || os:getenv("FULL") =:= "1"].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -63,6 +65,21 @@ over_a_gateway(Config) ->
     [NodeA, _, NodeB] = Nodes,
     until(fun() -> call(NodeA, net_kernel, connect_node, [B]) end),
     each_size_arrives(NodeA, NodeB).
+
+%% A packet takes longer than an end may be silent: it has not come before it is whole, and nothing
+%% is heard behind it. The lane is not given up for that.
+over_a_slow_network(Config) ->
+    Port = weft_test_nodes:free_port(),
+    Proxy = weft_test_proxy:start_link(Port, 600),
+    Options = [{keepalive_ms, 100}, {link_timeout_ms, 700}],
+    Args = ["-start_epmd", "false", "-epmd_module", "weft_epmd", "-connect_all", "false"],
+    A = start(slow_a, [{ports, #{"slow_a" => weft_test_nodes:free_port(),
+                                 default => weft_test_proxy:port(Proxy)}} | Options],
+              Args, Config),
+    B = start(slow_b, [{ports, #{default => Port}} | Options], Args, Config),
+    arrives(A, B, binary, 1 bsl 20, name),
+    ?assertMatch([#{resumes := 0}],
+                 [call(A, weft_session, info, [S]) || S <- call(A, weft_sessions, list, [])]).
 
 %% The path is lost while the parts are under way.
 after_breaks(Config) ->

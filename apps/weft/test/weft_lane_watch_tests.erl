@@ -49,6 +49,34 @@ a_lane_that_never_answers_is_dead_after_the_timeout_test() ->
     ?assertEqual([ping, ping, ping, ping, ping, dead],
                  checks(60000, lists:duplicate(6, {0, 1}))).
 
+%% A packet that is not whole yet comes in, or goes out while so much waits that nothing is asked.
+a_lane_on_which_bytes_move_is_not_dead_test() ->
+    [?assertNot(lists:member(dead, moving([Progress(N) || N <- lists:seq(1, 60)])))
+     || Progress <- [fun(N) -> {N, idle} end, fun(N) -> {N, 7} end, fun(N) -> {7, N} end]].
+
+%% The kernel acknowledges pings of which no process hears.
+a_lane_on_which_only_pings_are_acknowledged_is_dead_test() ->
+    [?assertEqual(dead, lists:nth(6, moving(Progress)))
+     || Progress <- [lists:duplicate(6, {7, idle}), lists:duplicate(6, {7, 9}),
+                     lists:duplicate(6, unknown),
+                     [{7, idle}, {7, 1}, {7, idle}, {7, 2}, {7, idle}, {7, 3}]]].
+
+a_lane_is_dead_so_long_after_bytes_have_moved_test() ->
+    Checks = moving([{1, idle}, {2, idle}, {3, idle} | lists:duplicate(6, {3, idle})]),
+    ?assertEqual([dead], lists:usort(lists:nthtail(8, Checks))),
+    ?assertNot(lists:member(dead, lists:sublist(Checks, 8))).
+
+%% A check every second of a lane of which nothing is heard.
+moving(Progress) ->
+    {Checks, _} = lists:mapfoldl(
+                    fun({N, Moved}, Watch0) ->
+                        true = weft_lane_watch:is_asked(Watch0),
+                        Watch = weft_lane_watch:moved(N * 1000, Moved, Watch0),
+                        weft_lane_watch:check(N * 1000, {0, 1}, {Watch, limits(0)})
+                    end, weft_lane_watch:new(0, 0),
+                    lists:zip(lists:seq(1, length(Progress)), Progress)),
+    Checks.
+
 an_idle_dead_lane_is_found_by_its_next_ping_test() ->
     Checks = checks(10000, [{1, 1} | lists:duplicate(29, {1, 2})]),
     ?assertEqual(dead, lists:last(lists:sublist(Checks, 17))).

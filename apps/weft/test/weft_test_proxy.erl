@@ -1,26 +1,35 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A network between two nodes that can swallow: forwards TCP connections to a port of this
-%% host, and stops forwarding one of them on demand, both ways, without closing it.
+%% @doc A network between two nodes that can swallow, and may be slow: forwards TCP connections to a
+%% port of this host, and stops forwarding one of them on demand, both ways, without closing it.
 -module(weft_test_proxy).
 
--export([start_link/1, port/1, connections/1, stall/2]).
+-export([start_link/1, start_link/2, port/1, connections/1, stall/2]).
 
 -record(proxy, {listen :: inet:socket(), stalls = [] :: [atomics:atomics_ref()]}).
 
 %% @doc Forwards to TargetPort; linked to the caller.
 -spec start_link(inet:port_number()) -> pid().
-start_link(TargetPort) ->
+start_link(TargetPort) -> start_link(TargetPort, infinity).
+
+%% @doc The same, and so fast that it forwards BytesPerMs each way, with little on its way.
+-spec start_link(inet:port_number(), BytesPerMs :: pos_integer() | infinity) -> pid().
+start_link(TargetPort, BytesPerMs) ->
     Starter = self(),
     Proxy = spawn_link(fun() ->
-                               {ok, Listen} = gen_tcp:listen(0, options()),
+                               {ok, Listen} = gen_tcp:listen(0, options(BytesPerMs)),
                                Self = self(),
-                               spawn_link(fun() -> accept(Listen, TargetPort, Self) end),
+                               spawn_link(fun() ->
+                                              accept(Listen, {TargetPort, BytesPerMs}, Self)
+                                          end),
                                Starter ! {Self, ready},
                                serve(#proxy{listen = Listen})
                        end),
     receive {Proxy, ready} -> Proxy end.
 
-options() -> [binary, {active, false}, {ip, {127, 0, 0, 1}}, {nodelay, true}].
+options(infinity) ->
+    [binary, {active, false}, {ip, {127, 0, 0, 1}}, {nodelay, true}];
+options(_BytesPerMs) ->
+    [{recbuf, 32768}, {sndbuf, 32768}, {buffer, 16384} | options(infinity)].
 
 -spec port(pid()) -> inet:port_number().
 port(Proxy) -> ask(Proxy, port).
@@ -55,28 +64,33 @@ serve(#proxy{listen = Listen, stalls = Stalls} = Proxy) ->
             serve(Proxy)
     end.
 
-accept(Listen, TargetPort, Proxy) ->
+accept(Listen, {TargetPort, BytesPerMs} = Target, Proxy) ->
     {ok, Near} = gen_tcp:accept(Listen),
-    case gen_tcp:connect({127, 0, 0, 1}, TargetPort, options()) of
-        {ok, Far} -> Proxy ! {connection, connected(Near, Far)};
+    case gen_tcp:connect({127, 0, 0, 1}, TargetPort, options(BytesPerMs)) of
+        {ok, Far} -> Proxy ! {connection, connected(Near, Far, BytesPerMs)};
         {error, _} -> gen_tcp:close(Near)
     end,
-    accept(Listen, TargetPort, Proxy).
+    accept(Listen, Target, Proxy).
 
-connected(Near, Far) ->
+connected(Near, Far, BytesPerMs) ->
     Stall = atomics:new(1, []),
-    _ = [spawn_link(fun() -> forward(From, To, Stall) end)
+    _ = [spawn_link(fun() -> forward(From, To, {Stall, BytesPerMs}) end)
          || {From, To} <- [{Near, Far}, {Far, Near}]],
     Stall.
 
-forward(From, To, Stall) ->
+forward(From, To, {Stall, BytesPerMs} = How) ->
     case gen_tcp:recv(From, 0) of
         {ok, Bytes} ->
             _ = atomics:get(Stall, 1) =:= 0 andalso gen_tcp:send(To, Bytes),
-            forward(From, To, Stall);
+            paced(byte_size(Bytes), BytesPerMs),
+            forward(From, To, How);
         {error, _} ->
             swallow_end(atomics:get(Stall, 1), To)
     end.
+
+paced(_Bytes, infinity) -> ok;
+paced(Bytes, BytesPerMs) ->
+    receive after Bytes div BytesPerMs -> ok end. % pacing: of the slow network
 
 %% The end of a swallowed connection is swallowed too.
 swallow_end(0, To) -> gen_tcp:close(To);

@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The words for a port that can not be had, and the messages that end a socket.
+%% @doc The words for a port that can not be had, the messages that end a socket, and what the
+%% kernel says of one.
 -module(weft_transport_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -35,3 +36,22 @@ messages_that_end_a_socket_are_told_from_others_test() ->
     ?assertEqual([none, none, none],
                  [weft_transport:lost(Message)
                   || Message <- [{tcp_passive, s}, {'EXIT', self(), killed}, {tcp, s, <<>>}]]).
+
+%% Of a packet that is not whole there is no message, but there are bytes.
+bytes_of_a_packet_that_is_not_whole_have_moved_test() ->
+    Options = [binary, {active, true}, {packet, 4}, {ip, {127, 0, 0, 1}}],
+    {ok, Listen} = gen_tcp:listen(0, Options),
+    {ok, Port} = inet:port(Listen),
+    {ok, Out} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {packet, raw}]),
+    {ok, In} = gen_tcp:accept(Listen),
+    ok = gen_tcp:send(Out, <<1000:32, 0:(500 * 8)>>),
+    case os:type() of
+        {unix, linux} ->
+            weft_test_nodes:until(fun() -> received(In) =:= 504 andalso acked(Out) > 500 end);
+        _ -> ?assertEqual([unknown, unknown], [weft_transport:progress(S) || S <- [In, Out]])
+    end,
+    receive {tcp, In, _} -> error(whole) after 0 -> ok end,
+    [ok = gen_tcp:close(S) || S <- [In, Out, Listen]].
+
+received(Socket) -> element(1, weft_transport:progress(Socket)).
+acked(Socket) -> element(2, weft_transport:progress(Socket)).

@@ -2,7 +2,8 @@
 %% @doc Cuts a payload that is too large for one packet into parts, and puts parts together; pure.
 %%
 %% The VM sends a message in fragments of 64 KiB, but not a message that it has encoded before there
-%% was a connection: a first message of 200 MB is one frame. All parts but the last are of the kind
+%% was a connection: a first message of 200 MB is one frame. A receiver has nothing of a packet
+%% until it has all of it, and what is behind it waits. All parts but the last are of the kind
 %% `part', and the last is of the kind that the payload has. Parts of one payload have consecutive
 %% numbers, so nothing else of the session comes between them.
 -module(weft_parts).
@@ -10,8 +11,8 @@
 -export([is_too_large/1, cut/2, next/1, join/2, finish/2]).
 -export_type([rest/0, joined/0]).
 
-%% A payload that always went in one packet still does: earlier versions know no parts.
--define(WHOLE_BYTES_MAX, (16 * 1024 * 1024 - 1024)).
+%% A message of a mebibyte with what belongs to it goes in one packet: parts are copied at the end.
+-define(WHOLE_BYTES_MAX, (1024 * 1024 + 65536)).
 -define(PART_BYTES, 131072).
 %% The size of a frame has 32 bits, and a few smaller frames may be with it.
 -define(JOINED_BYTES_MAX, (1 bsl 32) + (1 bsl 20)).

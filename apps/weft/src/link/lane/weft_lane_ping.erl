@@ -3,7 +3,7 @@
 %% says when to ping.
 -module(weft_lane_ping).
 
--export([send/1, send_unless_busy/1, answer/2, round_trip_us/2]).
+-export([send/1, send_unless_busy/1, is_busy/1, answer/2, round_trip_us/2]).
 
 %% Of a ping and of its answer, which has the time of the ping.
 -define(BYTES, 9).
@@ -18,8 +18,14 @@ send(Lane) ->
 %% @doc The same, but not where much waits already.
 -spec send_unless_busy(weft_lane:lane()) -> ok.
 send_unless_busy(Lane) ->
-    _ = weft_lane:queued_bytes(Lane) < ?BUSY_BYTES andalso send(Lane),
-    ok.
+    case is_busy(Lane) of
+        true -> ok;
+        false -> send(Lane)
+    end.
+
+%% @doc Does so much wait that a ping would, too?
+-spec is_busy(weft_lane:lane()) -> boolean().
+is_busy(Lane) -> weft_lane:queued_bytes(Lane) >= ?BUSY_BYTES.
 
 %% @doc A ping with that time came.
 -spec answer(TimeUs :: integer(), weft_lane:lane()) -> ok.

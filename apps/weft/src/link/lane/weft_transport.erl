@@ -12,7 +12,7 @@
          may_speak_weft/1,
          way/1, send/2, room/1, try_send/2, recv/3, secure/3, activate/2, more/2, half/0, lost/1,
          close/1, abort/1, controlling_process/2, give/2, peername/1, user_setopts/2, getopts/2,
-         sent_packets/1, statistics/1, losses/1, tcp_socket/1]).
+         sent_packets/1, statistics/1, losses/1, progress/1, tcp_socket/1]).
 -export_type([socket/0]).
 
 -type socket() :: gen_tcp:socket() | ssl:sslsocket() | weft_tunnel:connection().
@@ -325,13 +325,29 @@ statistics(Socket) ->
 %% sent again, without those that the peer had all the same (TCP_INFO of Linux, tcp(7):
 %% `tcpi_total_retrans' and `tcpi_dsack_dups'). A process of TLS would have to be waited for.
 -spec losses(socket()) -> integer() | unknown.
-losses(Socket) when is_port(Socket) ->
-    case os:type() =:= {unix, linux} andalso inet:getopts(Socket, [{raw, 6, 11, 220}]) of
-        {ok, [{raw, 6, 11, <<_:100/binary, Again:32/native, _:112/binary, Had:32/native>>}]} ->
-            Again - Had;
+losses(Socket) ->
+    case tcp_info(Socket, 220) of
+        <<_:100/binary, Again:32/native, _:112/binary, Had:32/native>> -> Again - Had;
+        unknown -> unknown
+    end.
+
+%% @doc How many bytes of a connection the kernel has received, also of a packet that is not whole
+%% yet, and how many the other one has acknowledged, where it says so (TCP_INFO of Linux:
+%% `tcpi_bytes_received' and `tcpi_bytes_acked').
+-spec progress(socket()) ->
+          {Received :: non_neg_integer(), Acked :: non_neg_integer()} | unknown.
+progress(Socket) ->
+    case tcp_info(Socket, 136) of
+        <<_:120/binary, Acked:64/native, Received:64/native>> -> {Received, Acked};
+        unknown -> unknown
+    end.
+
+tcp_info(Socket, Bytes) when is_port(Socket) ->
+    case os:type() =:= {unix, linux} andalso inet:getopts(Socket, [{raw, 6, 11, Bytes}]) of
+        {ok, [{raw, 6, 11, <<Info:Bytes/binary>>}]} -> Info;
         _ -> unknown
     end;
-losses(_TlsOrTunnel) ->
+tcp_info(_TlsOrTunnel, _Bytes) ->
     unknown.
 
 getstat(Socket, Keys) when is_port(Socket) -> inet:getstat(Socket, Keys);

@@ -97,10 +97,25 @@ check(NowMs, Lanes) ->
 
 check(NowMs, Socket, #row{lane = Lane, packets = Packets, watch = Before} = Row, Limits) ->
     ok = weft_lane:settle(NowMs, Lane),
-    Watch0 = weft_lane_watch:answered(weft_lane:answers(Lane), Before),
+    Watch0 = moved(NowMs, Lane, weft_lane_watch:answered(weft_lane:answers(Lane), Before)),
     {What, Watch} = weft_lane_watch:check(NowMs, {Packets, weft_transport:sent_packets(Socket)},
                                           {Watch0, Limits}),
     {What, Row#row{watch = Watch}}.
+
+%% The kernel at the other end acknowledges pings also where the node has stopped. So what is
+%% acknowledged tells something only while no ping is sent.
+moved(NowMs, Lane, Watch) ->
+    case weft_lane_watch:is_asked(Watch) of
+        true -> weft_lane_watch:moved(NowMs, progress(Lane), Watch);
+        false -> Watch
+    end.
+
+progress(Lane) ->
+    case {weft_transport:progress(weft_lane:socket(Lane)), weft_lane_ping:is_busy(Lane)} of
+        {{Received, Acked}, true} -> {Received, Acked};
+        {{Received, _Acked}, false} -> {Received, idle};
+        {unknown, _} -> unknown
+    end.
 
 %% @doc All lanes are at rest from now on (`weft_lane:rest/1'). False if one was used after the last
 %% check.

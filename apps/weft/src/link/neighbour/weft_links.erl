@@ -17,8 +17,8 @@
          admit/3, attach/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
-%% If a neighbour does not take control messages for so long that this many bytes wait, the link is
-%% restarted; the queue must not grow further.
+%% If a neighbour does not take control messages for so long that this many bytes wait, beside what
+%% a gateway may have waiting for it, the link is restarted; the queue must not grow further.
 -define(CONTROL_BYTES_MAX, 67108864).
 %% How long to wait while they are restarted. After so many times they do not run at all.
 -define(NOT_RUNNING_MS, 100).
@@ -170,7 +170,8 @@ send(Node, Core, Message) ->
     case read(Node) of
         {_Pid, #{lane := Lane}} ->
             Packet = weft_wire:control(atom_to_binary(Core), term_to_binary(Message)),
-            case weft_lane:queued_bytes(Lane) > ?CONTROL_BYTES_MAX of
+            MaxBytes = ?CONTROL_BYTES_MAX + weft_config:get(relay_bytes_max),
+            case weft_lane:queued_bytes(Lane) > MaxBytes of
                 true -> break(Node), {error, not_connected};
                 false -> sent(weft_lane:answer(Lane, Packet, iolist_size(Packet)))
             end;
