@@ -48,6 +48,23 @@ nothing_is_answered_before_it_is_on_disk_test() ->
     {Introduced, [{append, {known, b, <<"b">>}}]} = ?A:handle({introduce, 3, b, <<"b">>}, new()),
     ?assertMatch({_, [{reply, 3, welcome}]}, ?A:handle(committed, Introduced)).
 
+%% It is on disk, or about to be. Another sync would take the time that a slow disk does not leave.
+what_is_asked_once_more_is_not_written_again_test() ->
+    [begin
+         {First, [{append, _}]} = ?A:handle({vote, 1, ?FOUNDERS, Message}, voter()),
+         {Both, []} = ?A:handle({vote, 2, ?FOUNDERS, Message}, First),
+         {Done, [{reply, 1, Reply}, {reply, 2, Reply}]} = ?A:handle(committed, Both),
+         ?assertMatch({_, []}, ?A:handle({vote, 3, ?FOUNDERS, Message}, Done)),
+         ?assertMatch({_, [{reply, 1, {error, _}}, {reply, 2, {error, _}}]},
+                      ?A:handle({not_committed, enospc}, Both))
+     end || Message <- [{prepare, <<"k">>, {0, 5, <<"x">>}},
+                        {accept, <<"k">>, {0, 5, <<"x">>}, content(1)}]],
+    %% What was only promised under that ballot is not accepted.
+    {Promised, _} = asked([{prepare, <<"k">>, {0, 5, <<"x">>}}], voter()),
+    ?assertMatch({_, [{append, _}]},
+                 ?A:handle({vote, 1, ?FOUNDERS, {accept, <<"k">>, {0, 5, <<"x">>}, content(1)}},
+                           Promised)).
+
 who_is_not_known_does_not_vote_test() ->
     New = new(),
     Vote = {vote, 1, ?FOUNDERS, {read, <<"k">>}},
@@ -302,6 +319,45 @@ answers_are_counted_once_and_late_ones_not_at_all_test() ->
     ?assertEqual({One, []}, reply(a, 1, {promise, ?NONE, ?NOTHING}, One)),
     {Two, _} = reply(b, 1, {promise, ?NONE, ?NOTHING}, One),
     ?assertEqual({Two, []}, reply(c, 1, {promise, {0, 9, <<"x">>}, content(1)}, Two)).
+
+%% A sync takes longer than the time after which it asks again, and the answer still counts.
+a_slow_disk_lets_a_write_through_test() ->
+    {Put, _} = begin_request({put, <<"new">>}),
+    {One, []} = reply(a, 1, {promise, ?NONE, ?NOTHING}, Put),
+    Prepare = {prepare, <<"k">>, {0, 7, <<"id">>}},
+    {Late, Again} = ?P:handle({timer, {phase, 1}}, One),
+    ?assertMatch([{ask, b, 1, ?FOUNDERS, Prepare}, {ask, c, 1, ?FOUNDERS, Prepare},
+                  {after_ms, _, {phase, 1}}], Again),
+    {Two, [{ask, a, 2, ?FOUNDERS, Accept} | _]} = reply(c, 1, {promise, ?NONE, ?NOTHING}, Late),
+    {Slow, Asks} = ?P:handle({timer, {phase, 2}}, Two),
+    ?assertEqual([{Node, Accept} || Node <- [a, b, c]],
+                 [{Node, Message} || {ask, Node, 2, ?FOUNDERS, Message} <- Asks]),
+    {Three, []} = reply(b, 2, accepted, Slow),
+    ?assertEqual({Three, []}, reply(b, 2, {refused, {0, 9, <<"z">>}}, Three)),
+    ?assertMatch({_, [{answer, ok}]}, reply(a, 2, accepted, Three)).
+
+who_has_failed_is_asked_again_test() ->
+    {Put, _} = begin_request({put, <<"new">>}),
+    {One, []} = reply(a, 1, {error, not_running}, Put),
+    {Late, Asks} = ?P:handle({timer, {phase, 1}}, One),
+    ?assertEqual([a, b, c], [Node || {ask, Node, 1, ?FOUNDERS, _} <- Asks]),
+    {Two, []} = reply(a, 1, {error, not_running}, Late),
+    {Three, []} = reply(a, 1, {promise, ?NONE, ?NOTHING}, Two),
+    ?assertEqual({Three, []}, reply(a, 1, {error, timeout}, Three)),
+    %% It does not count among those that have failed.
+    {Four, []} = reply(b, 1, {error, nodedown}, Three),
+    ?assertMatch({_, [{ask, a, 2, ?FOUNDERS, {accept, _, _, _}} | _]},
+                 reply(c, 1, {promise, ?NONE, ?NOTHING}, Four)).
+
+%% Those that do not say the same are not asked again: it is written.
+a_read_does_not_wait_for_who_hangs_test() ->
+    {Read, _} = begin_request(get),
+    {One, []} = reply(a, 1, {state, {0, 3, <<"x">>}, content(1)}, Read),
+    {_, Again} = ?P:handle({timer, {phase, 1}}, One),
+    ?assertEqual([b, c], [Node || {ask, Node, 1, ?FOUNDERS, {read, <<"k">>}} <- Again]),
+    {Two, []} = reply(b, 1, {state, {0, 2, <<"x">>}, content(2)}, One),
+    {_, Prepares} = ?P:handle({timer, {phase, 1}}, Two),
+    ?assertEqual([a, b, c], [Node || {ask, Node, 2, ?FOUNDERS, {prepare, _, _}} <- Prepares]).
 
 begin_request(Request) ->
     ?P:init(Request, #{key => <<"k">>, id => <<"id">>, replicas => [a, b, c], members => ?FOUNDERS,

@@ -312,15 +312,21 @@ is_full(Key, #acceptor{registers = Registers, keys_max = Max}) ->
     map_size(Registers) >= Max andalso not is_map_key(Key, Registers)
         andalso Key =/= weft_kv_strong_members:key().
 
+%% What it was asked before is not written once more: that would cost the sync for which who asks
+%% again is waiting.
 written(Ref, {prepare, Key, Ballot}, #acceptor{registers = Registers} = State) ->
     case maps:get(Key, Registers, ?NOTHING) of
         {Promised, _, _} when Ballot < Promised ->
             hold(Ref, {refused, Promised}, State);
+        {Ballot, Accepted, Content} ->
+            hold(Ref, {promise, Accepted, Content}, State);
         {_, Accepted, Content} ->
             change(Ref, {promise, Accepted, Content}, {promised, Key, Ballot}, State)
     end;
 written(Ref, {accept, Key, Ballot, Content}, #acceptor{registers = Registers} = State) ->
     case maps:get(Key, Registers, ?NOTHING) of
+        {Ballot, Ballot, Content} ->
+            hold(Ref, accepted, State);
         {Promised, _, _} when Ballot < Promised ->
             hold(Ref, {refused, Promised}, State);
         _ ->

@@ -10,6 +10,10 @@
 %% makes the new value of it, and has that accepted. When a majority has, it has happened. If a
 %% higher ballot came between, it waits for a moment and tries again with a still higher one.
 %%
+%% Who has not answered after a while is asked the same once more, and may answer either question.
+%% With a higher ballot what is on its way would be worth nothing, and where disks are slow it would
+%% be so each time.
+%%
 %% Then the first try may have happened all the same, because another request has found it and
 %% carried it on. So a value has the ids of the last `?REMEMBERED' writes with it: one that finds
 %% its own is done, and does not write again. If there were more writes since, nobody can tell, and
@@ -50,6 +54,8 @@
                    %% Counts phases, so that what belongs to an earlier one is told apart.
                    tag = 0 :: non_neg_integer(),
                    counter :: pos_integer(),
+                   %% Of this phase.
+                   message = none :: none | weft_kv_strong_acceptor_core:message(),
                    tries = 0 :: non_neg_integer(),
                    replies = #{} :: #{node() => term()},
                    failed = #{} :: #{node() => term()},
@@ -86,19 +92,23 @@ begun(State) -> prepare(State).
 -spec handle(term(), state()) -> {state(), [term()]}.
 handle(_Late, #proposer{phase = done} = State) ->
     {State, []};
+%% It was asked once more, and has answered before.
+handle({reply, Node, Tag, _Repeated}, #proposer{tag = Tag, replies = Replies} = State)
+  when is_map_key(Node, Replies) ->
+    {State, []};
 handle({reply, Node, Tag, {error, {members, Others}}}, #proposer{tag = Tag} = State) ->
     members(Node, Others, State);
 handle({reply, Node, Tag, {error, Reason}}, #proposer{tag = Tag, failed = Failed} = State) ->
     checked(State#proposer{failed = Failed#{Node => Reason}});
-handle({reply, Node, Tag, Reply}, #proposer{tag = Tag, replies = Replies} = State) ->
-    checked(State#proposer{replies = Replies#{Node => Reply}});
+handle({reply, Node, Tag, Reply}, #proposer{tag = Tag, replies = Replies,
+                                            failed = Failed} = State) ->
+    checked(State#proposer{replies = Replies#{Node => Reply}, failed = maps:remove(Node, Failed)});
 handle({reply, _Node, _Outdated, _Reply}, State) ->
     {State, []};
 handle({timer, deadline}, State) ->
     undecided(no_quorum(State), State);
-%% Something was lost, or is late.
 handle({timer, {phase, Tag}}, #proposer{tag = Tag} = State) ->
-    prepare(higher(State));
+    over(State);
 handle({timer, _Outdated}, State) ->
     {State, []}.
 
@@ -121,12 +131,25 @@ members(Node, Others, #proposer{members = Members, failed = Failed, phase = Phas
 prepare(#proposer{key = Key} = State) ->
     phase(preparing, {prepare, Key, ballot(State)}, State).
 
-phase(Phase, Message, #proposer{replicas = Replicas, members = Members, tag = Before,
-                                timeout_ms = Ms} = State) ->
-    Tag = Before + 1,
-    {State#proposer{phase = Phase, tag = Tag, replies = #{}, failed = #{}},
-     [{ask, Node, Tag, Members, Message} || Node <- Replicas]
+phase(Phase, Message, #proposer{tag = Before} = State) ->
+    asked(State#proposer{phase = Phase, message = Message, tag = Before + 1, replies = #{},
+                         failed = #{}}).
+
+asked(#proposer{replicas = Replicas, replies = Replies, members = Members, tag = Tag,
+                message = Message, timeout_ms = Ms} = State) ->
+    {State, [{ask, Node, Tag, Members, Message} || Node <- Replicas,
+                                                   not is_map_key(Node, Replies)]
          ++ [{after_ms, max(1, Ms div 4), {phase, Tag}}]}.
+
+%% The time of a phase. Something was lost, or is late; also those that have failed may be there by
+%% now. A majority that does not say the same to a read will not do so later either.
+over(#proposer{phase = waiting} = State) ->
+    prepare(higher(State));
+over(#proposer{phase = reading, replies = Replies, needed = Needed} = State)
+  when map_size(Replies) >= Needed ->
+    prepare(State);
+over(State) ->
+    asked(State#proposer{failed = #{}}).
 
 ballot(#proposer{members = Members, counter = Counter, id = Id}) ->
     {weft_kv_strong_members:epoch(Members), Counter, Id}.
