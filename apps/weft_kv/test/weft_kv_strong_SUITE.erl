@@ -40,6 +40,8 @@ the_guide(Config) ->
     ?assertMatch(#{voters := ['a@h1', 'b@h2', 'c@h3']}, Bucket),
     [A, B, C] = Refs = [start(Name, #{accounts => Bucket}, the_guide, Config) || Name <- [a, b, c]],
     weft_test_nodes:until(fun() -> are_voting(accounts, 16, Refs) end),
+    %% Whatever hangs here later is seen.
+    ?assert(is_pid(call(A, erlang, whereis, [weft_kv_strong_stalled]))),
     ok = call(A, ?MODULE, evaluate, [Use]),
     ?assertMatch({error, {only_with, {consistency, eventual}}},
                  call(C, weft_kv, list, [accounts])),

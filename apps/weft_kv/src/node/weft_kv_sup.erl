@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Supervisor of the application weft_kv: what compares replicas, what drops those that are too
-%% many, and the replicas of strong buckets. The partitions of other buckets are not below it: they
-%% belong to the ring, and hand their data over also while this application is not started.
+%% many, and the replicas of strong buckets, with what sees whether they stand still. The partitions
+%% of other buckets are not below it: they belong to the ring, and hand their data over also while
+%% this application is not started.
 -module(weft_kv_sup).
 -behaviour(supervisor).
 
@@ -22,5 +23,8 @@ init(#{coordinators := How} = Config) ->
              start => {weft_kv_request_sup, start_link, []}} || How =:= one_supervisor]
           ++ [#{id => weft_kv_entropy, start => {weft_kv_entropy, start_link, [Config]}},
               #{id => weft_kv_left_over, start => {weft_kv_left_over, start_link, [Config]}},
+              %% Before the replicas: a disk may hang while they open their files.
+              #{id => weft_kv_strong_stalled,
+                start => {weft_kv_strong_stalled, start_link, [map_get(buckets, Config)]}},
               #{id => weft_kv_strong_sup, type => supervisor,
                 start => {weft_kv_strong_sup, start_link, [map_get(buckets, Config)]}}]}}.

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The process of one replica: runs `weft_kv_strong_acceptor_core' on a file (`weft_kv_log').
 %% What waits in its queue is written and synced together, and then answered. While nothing can be
-%% written, nothing is answered but errors.
+%% written, nothing is answered but errors. What is too much is refused; if a disk hangs, it loses
+%% its name for a while (`weft_kv_strong_stalled').
 %%
 %% Other nodes call it with `{vote, 2, Configuration, {Members, Message}}' and `{introduce, 2,
 %% Configuration, {Node, Identity}}'. Who has another configuration of the bucket is refused. If it
@@ -15,7 +16,6 @@
 
 -define(INTRODUCE_MS, 300).
 -define(ASK_MS, 5000).
--define(QUEUE_MAX, 1000).
 -define(HELD_MAX, 200).
 %% A file is written anew when it is larger, and twice to three times as large as after the last
 %% time, each replica in its turn.
@@ -114,11 +114,10 @@ handle_call(Request, From, Replica) ->
 called({What, 2, Configuration, Question}, From,
             #replica{configuration = Configuration} = Replica)
   when What =:= vote; What =:= introduce ->
-    case process_info(self(), message_queue_len) of
-        {message_queue_len, Waiting} when Waiting > ?QUEUE_MAX ->
-            {reply, {error, overload}, settled(Replica)};
-        _ ->
-            answered(asked({What, Question}, From), {What, Question}, caught_up(Replica))
+    {message_queue_len, Waiting} = process_info(self(), message_queue_len),
+    case Waiting > weft_kv_strong_stalled:queue_max() of
+        true -> {reply, {error, overload}, settled(Replica)};
+        false -> answered(asked({What, Question}, From), {What, Question}, caught_up(Replica))
     end;
 called({_What, 2, _Other, _Question}, _From, #replica{configuration = Mine} = Replica) ->
     {reply, {error, {other_configuration, Mine}}, settled(Replica)};
@@ -188,6 +187,11 @@ told({'DOWN', Ref, process, _, Reason}, #replica{rejoin = Ref, name = Name} = Re
     {noreply, settled(Replica)};
 told(rejoin, Replica) ->
     {noreply, written(candidate(Replica#replica{rejoin = none}))};
+%% It stood still. What waited then was before this.
+told(take_name, #replica{name = Name} = Replica) ->
+    true = register(Name, self()),
+    logger:notice("weft_kv: ~ts goes on, and is asked again", [Name]),
+    {noreply, settled(Replica)};
 told(Message, Replica) ->
     ok = weft_stray:message(Message),
     {noreply, settled(Replica)}.

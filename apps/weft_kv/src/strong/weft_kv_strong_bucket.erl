@@ -6,7 +6,8 @@
 %% node counts may change (`weft_kv_strong_members').
 -module(weft_kv_strong_bucket).
 
--export([check/1, options/2, replicas/2, turn/3, partition/2, configuration/2, name/2, dir/2]).
+-export([check/1, options/2, replicas/2, on_node/2, turn/3, partition/2, configuration/2, name/2,
+         dir/2]).
 -export_type([options/0]).
 
 -type options() :: #{consistency := strong, voters := [node()], dir := file:filename(),
@@ -88,6 +89,16 @@ partition(Key, #{partitions := Partitions}) ->
 -spec replicas(non_neg_integer(), options()) -> [node()].
 replicas(Partition, #{voters := Voters, n := N}) ->
     weft_names_strong_placement:replicas(Partition, Voters, N).
+
+%% @doc The replicas that a node has, of those of these buckets that are strong.
+-spec on_node(node(), #{atom() => map()}) ->
+          [{Bucket :: atom(), Partition :: non_neg_integer(), options()}].
+on_node(Node, Buckets) ->
+    [{Bucket, Partition, Options}
+     || {Bucket, #{consistency := strong, partitions := Count} = Options}
+            <- lists:sort(maps:to_list(Buckets)),
+        Partition <- lists:seq(0, Count - 1),
+        lists:member(Node, replicas(Partition, Options))].
 
 %% @doc When this node does for a partition what each replica does now and then: from 0 up to 1, as
 %% part of the time from one such moment to the next. Replicas of a partition are as far apart as

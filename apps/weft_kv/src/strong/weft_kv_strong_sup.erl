@@ -17,19 +17,13 @@
 
 -spec start_link(#{atom() => map()}) -> {ok, pid()} | {error, term()}.
 start_link(Buckets) ->
-    weft_supervisor:start_link({local, ?MODULE}, ?MODULE, {locks, here(Buckets)}).
+    weft_supervisor:start_link({local, ?MODULE}, ?MODULE,
+                               {locks, weft_kv_strong_bucket:on_node(node(), Buckets)}).
 
 %% @private
 -spec start_behind([replica()]) -> {ok, pid()} | {error, term()}.
 start_behind(Here) ->
     weft_supervisor:start_link({local, weft_kv_strong_locked_sup}, ?MODULE, {behind, Here}).
-
-here(Buckets) ->
-    [{Bucket, Partition, Options}
-     || {Bucket, #{consistency := strong, partitions := Count} = Options}
-            <- lists:sort(maps:to_list(Buckets)),
-        Partition <- lists:seq(0, Count - 1),
-        lists:member(node(), weft_kv_strong_bucket:replicas(Partition, Options))].
 
 %% @private
 -spec init({locks | behind, [replica()]}) ->

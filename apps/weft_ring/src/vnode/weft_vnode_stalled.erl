@@ -11,9 +11,9 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/1, stalled/3]).
+-export([start_link/1, stalled/3, standing/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
--export_type([look/0]).
+-export_type([look/0, before/0]).
 
 -define(LOOK_MS, 1000).
 %% So many looks in a row without a step: most disks that are slow have answered by then.
@@ -68,11 +68,16 @@ looks() ->
 %% @doc Who has not moved for all these looks, of those before whom more messages wait than may.
 -spec stalled(#{pid() => look()}, QueueMax :: pos_integer(), before()) -> {[pid()], before()}.
 stalled(Looks, QueueMax, Before) ->
-    Standing = maps:filtermap(fun(Pid, {Waiting, Reductions}) when Waiting > QueueMax ->
-                                      {true, {Reductions, looked(Reductions, Pid, Before)}};
-                                 (_, _) -> false
-                              end, Looks),
+    Standing = standing(Looks, QueueMax, Before),
     {[Pid || {Pid, {_, Times}} <- maps:to_list(Standing), Times >= ?LOOKS], Standing}.
+
+%% @doc Those before whom more messages wait than may, and for how many looks they have not moved.
+-spec standing(#{pid() => look()}, QueueMax :: pos_integer(), before()) -> before().
+standing(Looks, QueueMax, Before) ->
+    maps:filtermap(fun(Pid, {Waiting, Reductions}) when Waiting > QueueMax ->
+                           {true, {Reductions, looked(Reductions, Pid, Before)}};
+                      (_, _) -> false
+                   end, Looks).
 
 looked(Reductions, Pid, Before) ->
     case Before of
