@@ -15,6 +15,36 @@ no_more_are_asked_than_are_needed_test() ->
     ?assertEqual({[0], ok}, asked(in_turn, #{r => 1}, ?OWNERS, [ok, ok, ok])),
     ?assertEqual({[0, 1, 2], ok}, asked(at_once, #{}, ?OWNERS, [ok, ok, ok])).
 
+%% Nobody else could answer in their place, so they may take all the time.
+who_can_not_be_done_without_leaves_no_time_test() ->
+    Two = lists:sublist(?OWNERS, 2),
+    [?assertEqual({Given, Places, Says, IsNeeded},
+                  {Given, Places, Says, needed(Given, Places, Says)})
+     || {Given, Places, Says, IsNeeded} <-
+            [{#{}, Two, [ok, ok], [true, true]},
+             {#{r => 1}, Two, [timeout, ok], [false, true]},
+             {#{}, ?OWNERS, [ok, timeout, ok], [false, false, true]},
+             {#{}, ?OWNERS, [timeout, ok, ok], [false, true, true]},
+             {#{}, ?OWNERS, [incomplete, ok, ok], [false, true, true]},
+             {#{pr => 2}, ?WITH_ANOTHER, [ok, ok, ok], [true, true]}]].
+
+needed(Given, Places, Says) ->
+    Self = self(),
+    Answers = maps:from_list(lists:zip(Places, Says)),
+    Ask = fun(Place, IsNeeded) ->
+              Self ! {asked, IsNeeded},
+              answer(map_get(Place, Answers))
+          end,
+    {ok, _} = weft_kv_fold:covered(weft_kv_coverage:new(in_turn, bucket(Given), 3, Places), Ask),
+    asked_so_far().
+
+asked_so_far() ->
+    receive {asked, IsNeeded} -> [IsNeeded | asked_so_far()] after 0 -> [] end.
+
+nobody_is_asked_in_vain_test() ->
+    ?assertMatch({[0, 1], {too_few, #{answered := 0, failed := [{0, timeout}, {1, timeout}]}}},
+                 asked(in_turn, #{}, ?OWNERS, [timeout, timeout, ok])).
+
 %% Who stands in has what came while it did so. The owners have more.
 owners_are_asked_first_test() ->
     ?assertEqual({[0, 1], ok}, asked(in_turn, #{}, [{2, 2, fallback}, {0, 0, primary},
@@ -40,16 +70,16 @@ all_that_are_there_count_but_not_as_owners_test() ->
     Says = [incomplete, incomplete, ok],
     [begin
          ?assertEqual({[0, 1, 2], ok}, asked(How, #{}, ?WITH_ANOTHER, Says)),
-         ?assertMatch({[0, 1, 2], {too_few, _}}, asked(How, #{pr => 1}, ?WITH_ANOTHER, Says)),
+         ?assertMatch({Asked, {too_few, _}}, asked(How, #{pr => 1}, ?WITH_ANOTHER, Says)),
          %% It is not known to be away.
          ?assertMatch({[0, 1, 2], {too_few, _}},
                       asked(How, #{}, ?OWNERS, [incomplete, incomplete, timeout]))
-     end || How <- [in_turn, at_once]].
+     end || {How, Asked} <- [{in_turn, [0, 1]}, {at_once, [0, 1, 2]}]].
 
 as_many_owners_are_needed_as_a_read_needs_test() ->
     ?assertEqual({[0, 1, 2], ok}, asked(in_turn, #{r => 3, pr => 2}, ?WITH_ANOTHER,
                                         [ok, ok, ok])),
-    ?assertMatch({[0, 1, 2], {too_few, #{needed := #{r := 2, pr := 2}}}},
+    ?assertMatch({[0, 1], {too_few, #{needed := #{r := 2, pr := 2}}}},
                  asked(in_turn, #{pr => 2}, ?WITH_ANOTHER, [ok, timeout, ok])).
 
 %% Of an export: they meet each write, wherever it is.
@@ -96,11 +126,11 @@ a_page_goes_as_far_as_the_shortest_answer_test() ->
 
 asked(How, Given, Places, Says) ->
     {Asked, Answer, _} = covered(How, Given, Places,
-                                 [case What of
-                                      timeout -> {error, timeout};
-                                      _ -> {ok, {What, {[], true}}}
-                                  end || What <- Says]),
+                                 [answer(What) || What <- Says]),
     {lists:sort(Asked), Answer}.
+
+answer(timeout) -> {error, timeout};
+answer(What) -> {ok, {What, {[], true}}}.
 
 covered(How, Given, Places, Answers) ->
     Needed = case How of

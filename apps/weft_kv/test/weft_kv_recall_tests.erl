@@ -134,7 +134,7 @@ found(How, Order, Answers, {N, W, R, Tag}, Replicas) ->
     {ok, Options} = weft_kv_bucket:check(#{n => N, r => R, w => W}),
     Needed = case How of in_turn -> Options; at_once -> weft_kv_coverage:meeting(Options) end,
     Some = lists:sublist(Order, Answers),
-    Ask = fun({P, _, _}, _IsLast) ->
+    Ask = fun({P, _, _}, _IsNeeded) ->
               {Object, Recall} = lists:nth(P + 1, Replicas),
               case lists:member(P + 1, Some) of
                   true -> {ok, {Tag(N, Recall), {[{<<"key">>, Object}], true}}};

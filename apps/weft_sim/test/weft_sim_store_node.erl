@@ -378,7 +378,7 @@ listed(Id, Client, {KeyPartition, Bucket, Name} = Key, #node{options = Options} 
     Places = places(Key, Node),
     Simulator = self(),
     _ = coroutine(fun(Ask) ->
-                      Page = fun(Place, _IsLast) ->
+                      Page = fun(Place, _IsNeeded) ->
                                  Ask(Place, {KeyPartition, Bucket, <<>>},
                                      weft_kv_coverage:command(Place, <<>>, Kind, Tells))
                              end,

@@ -12,11 +12,13 @@
 %% of them at once (`at_once'). Who is to have each write that was acknowledged, wherever `w'
 %% replicas have it, needs so many `owners' that they meet (`meeting/1'). As for `r', those that
 %% lack something count for that once all that are there have answered: a read finds no more then.
+%% In turn, nobody is asked any more once those that are left can not make it enough. One that is
+%% asked leaves time for those that could answer in its place, if there are any (`are_needed/1').
 %%
 %% Not here: who asks them (`weft_kv_fold').
 -module(weft_kv_coverage).
 
--export([new/4, meeting/1, command/4, next/1, is_last/1, heard/3, page/2]).
+-export([new/4, meeting/1, command/4, next/1, are_needed/1, heard/3, page/2]).
 -export_type([state/0, page/0, needed/0]).
 
 -type place() :: weft_kv_coordinator_core:place().
@@ -67,14 +69,19 @@ next(#coverage{left = []} = State) ->
 next(#coverage{how = at_once, left = Places} = State) ->
     {ask, Places, State#coverage{left = []}};
 next(#coverage{how = in_turn, left = [Place | Left]} = State) ->
-    case is_enough(State) of
-        true -> ok;
-        false -> {ask, [Place], State#coverage{left = Left}}
+    case {is_enough(State), may_be_enough(State)} of
+        {true, _} -> ok;
+        {false, true} -> {ask, [Place], State#coverage{left = Left}};
+        {false, false} -> {error, too_few(State)}
     end.
 
-%% @doc Are those that are asked now the last ones who could be?
--spec is_last(state()) -> boolean().
-is_last(#coverage{left = Left}) -> Left =:= [].
+%% @doc Is there no page without those that are asked now, whoever else answers?
+-spec are_needed(state()) -> boolean().
+are_needed(State) -> not may_be_enough(State).
+
+%% If all that are left answer, and lack nothing.
+may_be_enough(#coverage{left = Left, answered = Answered} = State) ->
+    is_enough(State#coverage{answered = [{Place, {[], true}} || Place <- Left] ++ Answered}).
 
 is_enough(#coverage{needed = #{r := R, pr := PR} = Needed} = State) ->
     {Answers, Owners} = counting(State),

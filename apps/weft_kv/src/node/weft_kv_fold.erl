@@ -110,7 +110,7 @@ complete(Bucket, Options, Cursor) ->
 asked(How, Needed, {_, #{n := N} = Options, _} = What, {Partition, _} = Cursor) ->
     with_places(Options, Cursor,
                 fun(Places) ->
-                    Ask = fun(Place, IsLast) -> said(What, Cursor, Place, IsLast) end,
+                    Ask = fun(Place, IsNeeded) -> said(What, Cursor, Place, IsNeeded) end,
                     case covered(weft_kv_coverage:new(How, Needed, N, Places), Ask) of
                         {ok, Done} -> together(Partition, Options, Done);
                         {error, Reason} -> {error, Reason}
@@ -129,34 +129,34 @@ with_places(#{n := N}, {Partition, _}, Fun) ->
     end.
 
 %% One of an earlier version does not know whether it has forgotten something.
-said({_, Options, _} = What, {_, After} = Cursor, Place, IsLast) ->
+said({_, Options, _} = What, {_, After} = Cursor, Place, IsNeeded) ->
     Command = weft_kv_coverage:command(Place, After, Options, weft_kv_app:compares()),
-    case ask(What, Cursor, Place, Command, IsLast) of
-        {ok, {error, unknown_command}} -> ask(What, Cursor, Place, {page, After}, IsLast);
+    case ask(What, Cursor, Place, Command, IsNeeded) of
+        {ok, {error, unknown_command}} -> ask(What, Cursor, Place, {page, After}, IsNeeded);
         Answer -> Answer
     end.
 
-ask({Bucket, _, DeadlineMs}, {Partition, After}, Place, Command, IsLast) ->
+ask({Bucket, _, DeadlineMs}, {Partition, After}, Place, Command, IsNeeded) ->
     weft_vnode:ask(weft_kv_vnode, Place, {Partition, Bucket, After}, Command,
-                   time_ms(IsLast, DeadlineMs - erlang:monotonic_time(millisecond))).
+                   time_ms(IsNeeded, DeadlineMs - erlang:monotonic_time(millisecond))).
 
-%% One that does not answer leaves time for the next one.
+%% One that does not answer leaves time for another one, if that can answer in its place.
 time_ms(true, LeftMs) -> max(1, LeftMs);
 time_ms(false, LeftMs) -> max(1, LeftMs div 2).
 
-%% @doc Asks as many replicas as are needed, each with whether it is among the last that can be.
+%% @doc Asks as many replicas as are needed, each with whether there is no page without it.
 -spec covered(weft_kv_coverage:state(),
-              fun((weft_kv_coordinator_core:place(), IsLast :: boolean()) ->
+              fun((weft_kv_coordinator_core:place(), IsNeeded :: boolean()) ->
                       {ok, term()} | {error, term()})) ->
           {ok, weft_kv_coverage:state()} | {error, term()}.
 covered(Coverage, Ask) ->
     case weft_kv_coverage:next(Coverage) of
         {ask, [Place], Next} ->
-            Answer = Ask(Place, weft_kv_coverage:is_last(Next)),
+            Answer = Ask(Place, weft_kv_coverage:are_needed(Next)),
             covered(weft_kv_coverage:heard(Place, Answer, Next), Ask);
         {ask, Places, Next} ->
-            IsLast = weft_kv_coverage:is_last(Next),
-            Answers = weft_kv_crew:map(fun(Place) -> {Place, Ask(Place, IsLast)} end, Places),
+            IsNeeded = weft_kv_coverage:are_needed(Next),
+            Answers = weft_kv_crew:map(fun(Place) -> {Place, Ask(Place, IsNeeded)} end, Places),
             covered(lists:foldl(fun({Place, Answer}, C) ->
                                     weft_kv_coverage:heard(Place, Answer, C)
                                 end, Next, Answers), Ask);
