@@ -68,6 +68,10 @@ described(changed) ->
 described(unconditional) ->
     {428, unconditional, <<"the key has a value already, and the request does not know it">>,
      <<"get it, and send its ETag in If-Match; If-Match: * replaces what is there">>};
+described(no_conditions) ->
+    {400, no_conditions, <<"this bucket keeps the later one of two values, so no condition of a "
+                           "write would hold">>,
+     <<"leave out If-Match and If-None-Match, or use a bucket with siblings or a strong one">>};
 described({too_large, Max}) ->
     {413, too_large, [<<"a value of this bucket has at most ">>, integer_to_binary(Max),
                       <<" bytes">>], <<"cut it, or raise value_max of the bucket">>};

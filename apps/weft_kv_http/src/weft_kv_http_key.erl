@@ -6,7 +6,8 @@
 %% of the value that was put alone. If-Match and If-None-Match (RFC 9110, 13) are compared with what
 %% a read finds, and the write that follows says that it has seen that, and no more. So a write that
 %% comes between the two is not overwritten: both values stay, as siblings, which the next GET shows
-%% (300). A bucket without siblings keeps the later one of them, and conditions do not change that.
+%% (300). A bucket without siblings keeps the later one of them, whatever its condition was, so a
+%% write with a condition is refused there.
 %%
 %% A PUT that says nothing of a value that is there is refused (428), unless the bucket has no
 %% siblings. One with `Weft-Context' needs no read. In a strong bucket a write under a condition
@@ -193,10 +194,12 @@ tagged(_, {error, Reason}) -> {error, Reason}.
 
 %% Writes if the conditions hold, with the context of what they were compared with. That has values
 %% that are over and deletions, too: without it they would become more with each write.
-conditional({Bucket, Key, Options}, Given, Request, Write) ->
-    case is_read_needed(Given, Options, Request) of
-        false -> written(Write(any, Given), 204);
-        true ->
+conditional({Bucket, Key, Options}, Given, #{headers := Headers} = Request, Write) ->
+    case {is_conditional(Headers) andalso not may_be_conditional(Options),
+          is_read_needed(Given, Options, Request)} of
+        {true, _} -> {error, no_conditions};
+        {false, false} -> written(Write(any, Given), 204);
+        {false, true} ->
             #{timeout_ms := TimeoutMs} = maps:merge(Options, Given),
             UntilMs = erlang:monotonic_time(millisecond) + TimeoutMs,
             compared(weft_kv:siblings(Bucket, Key, maps:without([ttl_ms, context], Given)),
@@ -236,6 +239,9 @@ seen({ok, Siblings, _}, #{headers := Headers}) ->
 
 is_conditional(Headers) ->
     is_map_key(<<"if-match">>, Headers) orelse is_map_key(<<"if-none-match">>, Headers).
+
+may_be_conditional(#{consistency := strong}) -> true;
+may_be_conditional(#{siblings := Siblings}) -> Siblings.
 
 with_context(<<>>, Given) -> Given;
 with_context(Context, Given) -> maps:merge(#{context => Context}, Given).

@@ -7,7 +7,8 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
--export([the_guide/1, bytes_and_types_are_kept/1, conditions/1, strong_buckets/1,
+-export([the_guide/1, bytes_and_types_are_kept/1, conditions/1,
+         conditions_that_would_not_hold/1, strong_buckets/1,
          siblings_are_shown/1, siblings_are_bounded/1, what_is_over_is_replaced/1,
          long_contexts/1, long_requests_are_answered/1, lists/1, mistakes_have_answers/1,
          hostile_requests_are_refused/1, token_is_needed/1, limits_hold/1,
@@ -21,10 +22,11 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 %% The last one stops the store.
 all() ->
-    [the_guide, bytes_and_types_are_kept, conditions, strong_buckets, siblings_are_shown,
-     siblings_are_bounded, what_is_over_is_replaced, long_contexts, long_requests_are_answered,
-     lists, mistakes_have_answers, hostile_requests_are_refused, token_is_needed, limits_hold,
-     one_too_many_is_told, wrong_configurations_are_refused, stopped_store].
+    [the_guide, bytes_and_types_are_kept, conditions, conditions_that_would_not_hold,
+     strong_buckets, siblings_are_shown, siblings_are_bounded, what_is_over_is_replaced,
+     long_contexts, long_requests_are_answered, lists, mistakes_have_answers,
+     hostile_requests_are_refused, token_is_needed, limits_hold, one_too_many_is_told,
+     wrong_configurations_are_refused, stopped_store].
 
 init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),
@@ -111,6 +113,23 @@ conditions(Config) ->
     {404, _, _} = get(Path, Config),
     {404, _, _} = request(delete, Path, [], Config),
     {412, _, _} = put(Path, [{"if-match", "*"}], <<"4">>, Config).
+
+%% Where the later of two values stays, whatever its writer has seen.
+conditions_that_would_not_hold(Config) ->
+    Path = "/buckets/pages/keys/conditions",
+    {204, _, _} = put(Path, [], <<"1">>, Config),
+    {200, #{"etag" := Tag}, <<"1">>} = get(Path, Config),
+    [?assertMatch({Header, 400, {ok, #{<<"error">> := <<"no_conditions">>}}},
+                  {Header, Status, weft_json:decode(Json)})
+     || Header <- [{"if-match", Tag}, {"if-match", "*"}, {"if-match", "\"other\""},
+                   {"if-none-match", "*"}],
+        {Status, _, Json} <- [put(Path, [Header], <<"2">>, Config),
+                              request(delete, Path, [Header], Config)]],
+    {304, _, <<>>} = request(get, Path, [{"if-none-match", Tag}], Config),
+    {200, _, <<"1">>} = request(get, Path, [{"if-match", Tag}], Config),
+    {204, _, _} = put(Path, [], <<"2">>, Config),
+    {204, _, _} = request(delete, Path, [], Config),
+    {404, _, _} = get(Path, Config).
 
 %% The ETag is one of the value, and a condition holds when the write takes effect.
 strong_buckets(Config) ->
