@@ -11,14 +11,16 @@
 %% more to watch, however many there are.
 -module(weft_ops_agents).
 
--export([of_node/2, all/2, witnesses/3, there/2, text/1]).
--export_type([duty/0]).
+-export([of_node/2, all/2, witnesses/3, there/2, unproven/3, parted/2, text/1]).
+-export_type([duty/0, role/0]).
 
 %% More than so many in a row without weft_ops are not tried.
 -define(WITNESSES_MAX, 3).
 
 %% What an agent is for.
 -type duty() :: {group, weft_group:name()} | {node, node()}.
+%% What a node that is reported to is for.
+-type role() :: duty() | witness.
 
 %% @doc The duties under which Node reports, and for each the nodes that may be its agent, the best
 %% one first.
@@ -53,6 +55,34 @@ witnesses(Node, Nodes, Groups) ->
 -spec there(Members :: [node()], Connected :: [node()]) -> [node()].
 there([], Connected) -> Connected;
 there(Members, Connected) -> Connected -- (Connected -- Members).
+
+%% @doc Which of the candidates for roles would come before who has the role. In place of one that
+%% is no candidate any more, and of nobody, there is this node, Self: for a duty it always may be.
+-spec unproven(#{role() => node()}, #{role() => [node(), ...]}, Self :: node()) -> [node()].
+unproven(Agents, Candidates, Self) ->
+    lists:usort(lists:append([before([maps:get(Role, Agents, Self), Self], Nodes)
+                              || {Role, Nodes} <- maps:to_list(Candidates)])).
+
+before([Agent | Others], Nodes) ->
+    case lists:splitwith(fun(Node) -> Node =/= Agent end, Nodes) of
+        {Better, [Agent | _]} -> Better;
+        {_All, []} -> before(Others, Nodes)
+    end;
+before([], _Nodes) ->
+    [].
+
+%% @doc Who has lost a role, and which node has it now. Where this node has the role no more, as it
+%% has left a group, that is an agent of it. A witness would not do: alarms are given to that node,
+%% and a witness would say that they are over, as it only knows whether a node is there.
+-spec parted(#{role() => node()}, #{role() => node()}) ->
+          [{Former :: node(), role(), Now :: node()}].
+parted(Before, Agents) ->
+    [Agent | _] = All = maps:values(maps:remove(witness, Agents)),
+    lists:append([case Agents of
+                      #{Role := Former} -> [];
+                      #{Role := Now} -> [{Former, Role, Now}];
+                      #{} -> [{Former, Role, Agent} || not lists:member(Former, All)]
+                  end || {Role, Former} <- maps:to_list(Before)]).
 
 %% @doc These duties for people, as in "the agents of group web, node a@h".
 -spec text([duty()]) -> unicode:chardata().

@@ -5,10 +5,11 @@
 %% It watches each of them. When one ends, or cannot be reached, the next node that may be agent
 %% takes its place at once. After a while the former one is probed, watched too, and gets its place
 %% back if it has been there for a whole period. So is a node that has come and would take the place
-%% of another one. So all members of a group come back to the same agent. The one that had its
-%% place, or is the agent of a group that this node has left, is told with a last sample who has it
-%% now. The witness of a free node is chosen in the same way, among those that may be it, and is
-%% told little more than that this node is there.
+%% of another one, and one that would be the agent of a group that this node has joined, or that its
+%% agent has left: meanwhile this node is its own agent. So all members of a group come back to the
+%% same agent. The one that had its place, or is the agent of a group that this node has left, is
+%% told with a last sample who has it now. The witness of a free node is chosen in the same way,
+%% among those that may be it, and is told little more than that this node is there.
 %%
 %% A connection that is busy, or has no path now, holds up whoever sends over it. So each sample is
 %% sent by a process of its own, and each agent is monitored by one. As long as a sample waits,
@@ -30,9 +31,6 @@
 %% So much is told with a sample, and the rest is left out.
 -define(TOLD_MAX, 20).
 
-%% What a node that is reported to is for.
--type role() :: weft_ops_agents:duty() | witness.
-
 -record(sampler, {period_ms :: pos_integer(),
                   due_ms :: integer(),
                   before = none :: none | weft_ops_sample:before(),
@@ -42,15 +40,15 @@
                   waits_us = none :: none | integer(),
                   wake_up_us = 0 :: non_neg_integer(),
                   told = [] :: [weft_ops_sample:told()],
-                  agents = #{} :: #{role() => {node(), Watcher :: pid()}},
-                  candidates = #{} :: #{role() => [node(), ...]},
+                  agents = #{} :: #{weft_ops_agents:role() => {node(), Watcher :: pid()}},
+                  candidates = #{} :: #{weft_ops_agents:role() => [node(), ...]},
                   %% Until when a node is not considered.
                   absent = #{} :: #{node() => integer()},
                   probes = #{} :: #{Watcher :: pid() => {node(), SinceMs :: integer()}},
                   %% Who has sent the last sample, and may still wait for that.
-                  senders = #{} :: #{{role(), node()} => pid()},
+                  senders = #{} :: #{{weft_ops_agents:role(), node()} => pid()},
                   %% Of samples that were left out.
-                  untold = #{} :: #{role() => [weft_ops_sample:told()]}}).
+                  untold = #{} :: #{weft_ops_agents:role() => [weft_ops_sample:told()]}}).
 
 -spec start_link(weft_ops_config:config()) -> {ok, pid()} | {error, term()}.
 start_link(#{sample_ms := PeriodMs}) ->
@@ -232,21 +230,18 @@ with_duties(#{groups := Groups, members := Members}, Sampler) ->
 
 %% Whether weft_ops runs on a node that has just come, and would take the place of an agent that is
 %% there, is not known: it is probed first, so that no agent gives its alarms to nobody. One that is
-%% an agent of this node is known to run it.
+%% an agent of this node is known to run it. Who has just begun has given nobody anything that could
+%% be lost.
+newcomers(#sampler{agents = Agents} = Sampler) when map_size(Agents) =:= 0 ->
+    Sampler;
 newcomers(#sampler{agents = Agents, candidates = Candidates, absent = Absent} = Sampler) ->
-    Known = [Agent || {Agent, _} <- maps:values(Agents)] ++ maps:keys(Absent),
-    There = nodes(connected) -- Known,
-    New = [Node || {Role, {Agent, _}} <- maps:to_list(Agents),
-                   Node <- better(Agent, maps:get(Role, Candidates, [])),
+    Chosen = who(Agents),
+    There = nodes(connected) -- (maps:values(Chosen) ++ maps:keys(Absent)),
+    New = [Node || Node <- weft_ops_agents:unproven(Chosen, Candidates, node()),
                    lists:member(Node, There)],
     Sampler#sampler{absent = maps:merge(Absent, maps:from_keys(New, now_ms()))}.
 
-%% Those before this one, which may be none of them any more.
-better(Agent, Nodes) ->
-    case lists:splitwith(fun(Node) -> Node =/= Agent end, Nodes) of
-        {Better, [Agent | _]} -> Better;
-        {_All, []} -> []
-    end.
+who(Agents) -> maps:map(fun(_, {Node, _Watcher}) -> Node end, Agents).
 
 %% Who has been there for a whole period is a candidate again; who was not for a while is probed.
 probed(#sampler{probes = Probes, absent = Absent, period_ms = PeriodMs} = Sampler) ->
@@ -287,19 +282,8 @@ chosen(#sampler{agents = Before, candidates = Candidates, absent = Absent} = Sam
 first(Nodes, There) -> lists:sublist([Node || Node <- Nodes, lists:member(Node, There)], 1).
 
 parted(Before, Agents, #sampler{last = #{} = Sample}) ->
-    Now = [Agent || {Agent, _} <- maps:values(Agents)],
-    maps:foreach(fun(Duty, {Former, _}) ->
-                     case Agents of
-                         #{Duty := {Former, _}} ->
-                             ok;
-                         #{Duty := {Agent, _}} ->
-                             sender(Former, Duty, Sample#{agent => Agent});
-                         %% This node has left the group.
-                         #{} ->
-                             [sender(Former, Duty, Sample#{agent => hd(Now)})
-                              || not lists:member(Former, Now)]
-                     end
-                 end, Before);
+    lists:foreach(fun({Former, Role, Now}) -> sender(Former, Role, Sample#{agent => Now}) end,
+                  weft_ops_agents:parted(who(Before), who(Agents)));
 parted(_Before, _Agents, _BeforeTheFirstSample) ->
     ok.
 
