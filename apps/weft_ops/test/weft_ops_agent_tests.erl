@@ -279,16 +279,20 @@ the_next_agent_gets_who_is_silent_and_its_alarm() ->
               report(sample(node())),
               alarms() =:= [{silent, ?OTHER, ?OTHER}]
           end),
+    the_alarm_is_given(fun() -> report((sample(node()))#{agent => ?NEXT}) end).
+
+the_alarm_is_given(By) ->
     Agent = whereis(weft_ops_agent),
     _ = erlang:trace_pattern({weft_ops_handover, new, 3}, true, []),
     1 = erlang:trace(Agent, true, [call]),
-    report((sample(node()))#{agent => ?NEXT}),
+    _ = By(),
     receive
         {trace, Agent, call, {weft_ops_handover, new, [Duty, Silent, {Alarms, _OffsetMs}]}} ->
             ?assertEqual(?DUTY, Duty),
             ?assertMatch([{#{node := ?OTHER}, AgeMs}] when AgeMs >= 300, Silent),
             ?assertMatch([#{id := {silent, ?OTHER, ?OTHER}}], Alarms)
     end,
+    1 = erlang:trace(Agent, false, [call]),
     _ = erlang:trace_pattern({weft_ops_handover, new, 3}, false, []),
     ok.
 
@@ -304,8 +308,57 @@ who_leaves_a_group_misses_its_nodes_if_nobody_else_does() ->
     SinceMs = erlang:monotonic_time(millisecond),
     until(fun() -> erlang:monotonic_time(millisecond) - SinceMs > 600 end),
     ?assertEqual([{silent, ?OTHER, ?OTHER}], alarms()),
+    %% Until one of them answers. To this one nothing can be sent.
+    the_alarm_is_given(fun() -> weft_ops_agent ! {weft_ops_next, ?DUTY, ?NEXT} end),
+    ?assertEqual({[?OTHER], [{silent, ?OTHER, ?OTHER}]}, {listed(), alarms()}),
     ok = weft_view:put(?MODULE, ?DUTY, []),
     until(fun() -> alarms() =:= [] end).
+
+%% It has joined the group again before the answer came.
+who_is_back_in_its_group_gives_nothing_test_() ->
+    {timeout, 60, fun() -> with_agent(fun who_is_back_in_its_group_gives_nothing/0) end}.
+
+who_is_back_in_its_group_gives_nothing() ->
+    who_is_silent_is_missed_by_the_agent(),
+    Agent = whereis(weft_ops_agent),
+    _ = erlang:trace_pattern({weft_ops_handover, new, 3}, true, []),
+    1 = erlang:trace(Agent, true, [call]),
+    Agent ! {weft_ops_next, ?DUTY, ?NEXT},
+    ?assertEqual([?OTHER, node()], listed()),
+    Delivered = erlang:trace_delivered(Agent),
+    receive {trace_delivered, Agent, Delivered} -> ok end,
+    receive {trace, Agent, call, Given} -> ?assertEqual(nothing, Given) after 0 -> ok end,
+    _ = erlang:trace_pattern({weft_ops_handover, new, 3}, false, []),
+    ok.
+
+%% It would lose what it is given. There are no nodes but this one.
+who_runs_no_weft_ops_is_not_the_next_agent_test() ->
+    ?assertEqual([node()], nexts([?NEXT, node(), ?OTHER], [{ok, []}], 5000)),
+    ?assertEqual([], nexts([?NEXT, ?OTHER], [{ok, []}], 5000)),
+    ?assertEqual([], nexts([], [{ok, []}], 5000)).
+
+%% For the others it is the agent, and it may go on.
+one_that_is_paused_is_not_passed_over_test() ->
+    ?assertEqual([], nexts([?NEXT, node()], [], 200)).
+
+%% Who is said to be the next agent, where an agent on this node gives these answers.
+nexts(Candidates, Answers, TimeoutMs) ->
+    {Agent, Ref} = spawn_monitor(fun() -> exit(told_of(Answers)) end),
+    true = register(weft_ops_agent, Agent),
+    ok = weft_ops_agent:next_asked(?DUTY, Candidates, TimeoutMs),
+    Agent ! all,
+    receive {'DOWN', Ref, process, Agent, Nexts} -> Nexts end.
+
+told_of(Answers) ->
+    receive
+        {'$gen_call', From, {events_of, _}} ->
+            [ok = gen_server:reply(From, Answer) || Answer <- Answers],
+            told_of(Answers);
+        {weft_ops_next, ?DUTY, Next} ->
+            [Next | told_of(Answers)];
+        all ->
+            []
+    end.
 
 %% It has never heard the node that is silent.
 alarms_of_a_former_agent_go_on() ->

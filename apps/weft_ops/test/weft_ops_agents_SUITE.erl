@@ -110,15 +110,19 @@ alarms_go_on_at_the_next_agent(Config) ->
     until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end).
 
 %% It reports to itself as before, as a node of its own, and nobody else of the group has heard who
-%% is silent.
+%% is silent. As long as weft_ops runs on no other member, who would take the alarms?
 alarms_go_on_where_the_agent_leaves_its_group(Config) ->
     [N1, N2, N3 | _] = ?config(nodes, Config),
     until(fun() -> {agents(N2), reported(N2)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end),
-    ok = call(N3, application, stop, [weft_ops]),
+    [ok = call(Node, application, stop, [weft_ops]) || Node <- [N2, N3]],
     Silent = {silent, node_name(n3), node_name(n3)},
     until(fun() -> lists:member(Silent, alarms_of(N1)) end),
     Overs = overs(N1, n3),
     {ok, _} = call(N2, weft_group, remove, [g1, [node_name(n1)]]),
+    until(fun() -> listed(N1, {node, node_name(n1)}) =:= [node_name(n1)] end),
+    samples_pass(N1),
+    ?assert(lists:member(Silent, alarms_of(N1))),
+    {ok, _} = call(N2, application, ensure_all_started, [weft_ops]),
     until(fun() -> lists:member(Silent, alarms_of(N2)) end),
     ?assertNot(lists:member(Silent, alarms_of(N1))),
     a_member_without_weft_ops_is_given_nothing(N1, N2, Silent),
@@ -137,14 +141,18 @@ a_member_without_weft_ops_is_given_nothing(N1, N2, Silent) ->
               {ok, Members} = call(N2, weft_group, members, [g1]),
               lists:member(node_name(n1), Members)
           end),
-    SinceMs = sampled_ms(N2),
-    until(fun() -> sampled_ms(N2) > SinceMs + 5 * ?SAMPLE_MS end),
+    samples_pass(N2),
     ?assert(lists:member(Silent, alarms_of(N2))),
     {ok, _} = call(N2, weft_group, remove, [g1, [node_name(n1)]]),
     {ok, _} = call(N1, application, ensure_all_started, [weft_ops]).
 
-sampled_ms(N2) ->
-    #{at_ms := AtMs} = call(N2, weft_ops_sampler, last, [node_name(n2)]),
+%% In which an alarm that does not hold is over.
+samples_pass(Node) ->
+    SinceMs = sampled_ms(Node),
+    until(fun() -> sampled_ms(Node) > SinceMs + 5 * ?SAMPLE_MS end).
+
+sampled_ms(Node) ->
+    #{at_ms := AtMs} = call(Node, weft_ops_sampler, last, [weft_test_nodes:name(Node)]),
     AtMs.
 
 %% Nodes of its group report to it as before: they do not know that it stands still.
@@ -452,7 +460,24 @@ faults_of_two_nodes_are_told(Config) ->
     ok = call(C, weft_fault, cut, [node_name(d)]),
     raised([queue_grows], pile, [node_name(d), 20], C),
     over([queue_grows], C),
-    until(fun() -> call(D, net_adm, ping, [node_name(c)]) =:= pong end).
+    until(fun() -> call(D, net_adm, ping, [node_name(c)]) =:= pong end),
+    a_free_node_joins_one_without_weft_ops(C, D).
+
+%% That would be its agent, and gets no alarms: what was said of them would be lost with them.
+a_free_node_joins_one_without_weft_ops(C, D) ->
+    begun_again(D, set_env, [weft_ops, thresholds, ?LOW]),
+    ok = call(C, application, stop, [weft_ops]),
+    Self = node_name(d),
+    {ok, _} = call(D, weft_group, leave, [gd]),
+    until(fun() -> listed(D, {node, Self}) =:= [Self] end),
+    Trickle = call(D, erlang, spawn, [?MODULE, trickle, [node_name(c)]]),
+    Id = {lanes_unequal, Self, node_name(c)},
+    until(fun() -> ok =:= call(D, weft_ops_agent, acknowledge, [Self, Id, <<"mine">>, 5000]) end),
+    {ok, _} = call(D, weft_group, create, [gcd, [node_name(c), Self]]),
+    until(fun() -> listed(D, {group, gcd}) =:= [Self] end),
+    samples_pass(D),
+    ?assert(lists:member({Id, <<"mine">>}, alarms(D))),
+    true = call(D, erlang, exit, [Trickle, kill]).
 
 %% What that process does raises alarms about the two nodes. It is ended then.
 raised(Kinds, Does, Arguments, C) ->

@@ -13,15 +13,15 @@
 %%
 %% Alarms go to the log, to a webhook if there is one, and to whoever asks (`weft_ops:alarms/0').
 %% The other agent gets those that nobody reports here any more (`weft_ops_handover'): they are not
-%% over. So does that of a group which this node has left; as long as no other member is there, this
-%% node goes on. They begin anew when an agent ends and another node takes its place.
+%% over. So does that of a group which this node has left. As long as no member with weft_ops is
+%% there, this node goes on. They begin anew when an agent ends and another node takes its place.
 -module(weft_ops_agent).
 -behaviour(gen_server).
 
 -include_lib("kernel/include/logger.hrl").
 
 -export([start_link/1, report/3, ask/3, events/3, acknowledge/4]).
--export([witness_asked/2]).
+-export([witness_asked/2, next_asked/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
 -export_type([report/0]).
 
@@ -175,9 +175,11 @@ handle_info({look, DueMs}, #agent{period_ms = PeriodMs} = Agent) ->
     NowMs = now_ms(),
     Here = stood_still(NowMs - DueMs, NowMs, Agent),
     Groups = weft_group:groups(),
-    Left = left(NowMs, Groups, Here),
-    ok = witnesses_asked(NowMs, Left),
-    {noreply, looked(NowMs, missed(NowMs, forgotten(NowMs, Groups, Left)))};
+    ok = nexts_asked(NowMs, Groups, Here),
+    ok = witnesses_asked(NowMs, Here),
+    {noreply, looked(NowMs, missed(NowMs, forgotten(NowMs, Groups, Here)))};
+handle_info({weft_ops_next, Duty, Next}, Agent) ->
+    {noreply, left(Duty, Next, weft_group:groups(), Agent)};
 %% From before this code was loaded.
 handle_info(look, Agent) ->
     handle_info({look, now_ms()}, Agent);
@@ -221,58 +223,70 @@ heard(Duty, #{node := Node} = Sample,
 %% Has it another agent from now on?
 parted(Duty, #{agent := Other, node := Node}, #agent{heard = Heard} = Agent)
   when Other =/= node() ->
-    NowMs = now_ms(),
     Nodes = maps:remove(Node, maps:get(Duty, Heard)),
     Silent = case Node =:= node() of
-                 true -> silent(Nodes, NowMs, Agent);
+                 true -> silent(Nodes, now_ms(), Agent);
                  false -> []
              end,
-    Given = weft_ops_heard:ages(maps:with(Silent, Nodes), NowMs),
-    given(Other, {Duty, Given}, Agent#agent{heard = Heard#{Duty := maps:without(Silent, Nodes)}});
+    given(Other, {Duty, Silent}, Agent#agent{heard = Heard#{Duty := Nodes}});
 parted(_Duty, _Sample, Agent) ->
     Agent.
 
 %% --- from agent to agent ----------------------------------------------------------------------
 
-%% The next agent of a group that this node has left has never heard who is silent there.
-left(NowMs, Groups, #agent{heard = Heard} = Agent) ->
-    lists:foldl(fun(Duty, Acc) -> left(Duty, NowMs, Groups, Acc) end, Agent,
-                [Duty || Duty <- maps:keys(Heard), not reports(node(), Duty, Groups)]).
+%% The next agent of a group that this node has left has never heard who is silent there. Members
+%% that are connected are asked whether they run weft_ops: others would lose what they are given.
+nexts_asked(NowMs, Groups, #agent{heard = Heard, period_ms = PeriodMs} = Agent) ->
+    There = nodes(connected),
+    Duties = weft_ops_agents:all(There, Groups),
+    lists:foreach(fun(Duty) ->
+                      Candidates = [Node || Node <- maps:get(Duty, Duties, []),
+                                            lists:member(Node, There)],
+                      spawn(?MODULE, next_asked, [Duty, Candidates, PeriodMs])
+                  end, [Duty || {{group, _} = Duty, Nodes} <- maps:to_list(Heard),
+                                not reports(node(), Duty, Groups),
+                                silent(Nodes, NowMs, Agent) =/= []]).
 
-left(Duty, NowMs, Groups, #agent{heard = Heard} = Agent) ->
-    Nodes = maps:filter(fun(Node, _) -> reports(Node, Duty, Groups) end, map_get(Duty, Heard)),
-    Silent = silent(Nodes, NowMs, Agent),
-    case next(Duty, Groups, Silent) of
-        [Next | _] when Silent =/= [] ->
-            Given = weft_ops_heard:ages(maps:with(Silent, Nodes), NowMs),
-            given(Next, {Duty, Given},
-                  Agent#agent{heard = Heard#{Duty := maps:without(Silent, Nodes)}});
-        _NobodyOrNothing ->
-            Agent
+%% @private The first one that has an agent is it for the others, too. So is one that is paused: it
+%% is asked again. That nothing happened since now is a short answer.
+-spec next_asked(weft_ops_agents:duty(), [node()], TimeoutMs :: pos_integer()) -> ok.
+next_asked(Duty, Candidates, TimeoutMs) ->
+    Ask = fun(Node) -> events(Node, system_ms(), TimeoutMs) end,
+    {Answers, _Silent} = weft_ask:all(Candidates, Ask, TimeoutMs),
+    None = [Node || {Node, {error, Reason}} <- Answers, Reason =/= timeout],
+    First = lists:sublist(Candidates -- None, 1),
+    _ = [erlang:send({?MODULE, node()}, {weft_ops_next, Duty, Next})
+         || {Next, {ok, _}} <- Answers, [Next] =:= First],
+    ok.
+
+%% This node may be back in the group by now.
+left(Duty, Next, Groups, #agent{heard = Heard} = Agent) ->
+    case not reports(node(), Duty, Groups)
+        andalso silent(maps:get(Duty, Heard, #{}), now_ms(), Agent) of
+        [_ | _] = Silent -> given(Next, {Duty, Silent}, Agent);
+        _BackOrNobody -> Agent
     end.
-
-%% The best one first.
-next(Duty, Groups, Silent) ->
-    There = nodes(connected) -- Silent,
-    Candidates = maps:get(Duty, weft_ops_agents:all(There, Groups), []),
-    [Node || Node <- Candidates, lists:member(Node, There)].
 
 silent(Nodes, NowMs, #agent{period_ms = PeriodMs}) ->
     weft_ops_heard:silent(Nodes, NowMs, PeriodMs).
 
-%% Where the other one can not be told, the alarms stay, and are over here.
-given(Other, {Duty, Silent}, #agent{alarms = Before} = Agent) ->
-    Nodes = maps:map(fun(_, What) -> without_skew(What) end, known(now_ms(), Agent)),
+%% Where the other one can not be told, all stays as it is. If it has the duty, this is over here.
+given(Other, {Duty, Silent}, #agent{heard = Heard, alarms = Before} = Agent) ->
+    NowMs = now_ms(),
+    #{Duty := Nodes} = Heard,
+    Without = Agent#agent{heard = Heard#{Duty := maps:without(Silent, Nodes)}},
+    Known = maps:map(fun(_, What) -> without_skew(What) end, known(NowMs, Without)),
     {Alarms, Left} = weft_ops_alarms_core:part(fun(Id) ->
-                                                   weft_ops_handover:without_witness(Id, Nodes)
+                                                   weft_ops_handover:without_witness(Id, Known)
                                                end, Before),
-    Given = weft_ops_handover:new(Duty, Silent, {Alarms, erlang:time_offset(millisecond)}),
+    Given = weft_ops_handover:new(Duty, weft_ops_heard:ages(maps:with(Silent, Nodes), NowMs),
+                                  {Alarms, erlang:time_offset(millisecond)}),
     case [Silent, Alarms] =/= [[], []] andalso lists:member(Other, nodes(connected)) of
         true ->
             %% Who sends it may have to wait.
             Handover = {weft_ops_handover, weft_ops_heard:silent_periods(), Given},
             _ = spawn(erlang, send, [{?MODULE, Other}, Handover, [noconnect]]),
-            Agent#agent{alarms = Left};
+            Without#agent{alarms = Left};
         false ->
             Agent
     end.
@@ -329,14 +343,11 @@ forgotten(NowMs, Groups, #agent{heard = Heard, period_ms = PeriodMs} = Agent) ->
 has_left(Node, {node, _}) -> weft_overlay:is_foreign(Node);
 has_left(_Node, {group, _}) -> false.
 
-%% An agent reports to itself. Where it does not, another one is the agent, if there is one. Which
-%% witness a free node has follows from whom it is connected with, which only that node knows: it
-%% says, or is asked, when that is another one.
-is_elsewhere({node, Node}, _Nodes, _Groups) when Node =/= node() ->
-    false;
+%% An agent reports to itself. Where it does not, another one is the agent; of a group that this
+%% node has left that is asked first. Which witness a free node has follows from whom it is
+%% connected with, which only that node knows: it says, or is asked, when that is another one.
 is_elsewhere(Duty, Nodes, Groups) ->
-    not is_map_key(node(), Nodes)
-        andalso (reports(node(), Duty, Groups) orelse next(Duty, Groups, []) =/= []).
+    not is_map_key(node(), Nodes) andalso reports(node(), Duty, Groups).
 
 %% A free node that was silent and is back may have another witness, as one that was started anew
 %% has, and may never say so here.
