@@ -28,6 +28,23 @@ what_an_agent_did_not_tell_is_asked_for_again() ->
                          ?assertMatch(LastMs when LastMs >= First + ?PERIOD_MS, asked())
                      end).
 
+%% It is down for as long as it may, and the other one tells all that it knows each time.
+of_others_only_what_is_new_is_asked_for_while_a_member_is_down_test_() ->
+    {timeout, 60, fun of_others_only_what_is_new_is_asked_for_while_a_member_is_down/0}.
+
+of_others_only_what_is_new_is_asked_for_while_a_member_is_down() ->
+    ok = weft_view:new(),
+    [ok = weft_view:put(?MODULE, Key, Value)
+     || {Key, Value} <- [{lists_members, true}, {{member, node()}, 1}, {{member, 'down@h'}, 1}]],
+    try
+        recorded(prompt, fun() ->
+                             [FirstMs, _, ThirdMs] = [since_ms() || _ <- [1, 2, 3]],
+                             ?assertMatch(LaterMs when LaterMs > ?PERIOD_MS, ThirdMs - FirstMs)
+                         end)
+    after
+        ok = weft_view:clear(?MODULE)
+    end.
+
 %% Beside an agent that answers in this way.
 recorded(How, Asserted) ->
     ok = weft_view:new(),
@@ -52,9 +69,15 @@ code_that_is_loaded_goes_on_test() ->
               weft_ops_recording_files:new(#{dir => "nowhere", bytes_max => 1048576}), false},
     {ok, Recorder} = weft_ops_recorder:code_change(before, Before, []),
     ?assertEqual({reply, ok, Recorder}, weft_ops_recorder:handle_call(flush, from, Recorder)),
-    ?assertEqual({ok, Recorder}, weft_ops_recorder:code_change(now, Recorder, [])).
+    ?assertEqual({ok, Recorder}, weft_ops_recorder:code_change(now, Recorder, [])),
+    WithoutAgents = list_to_tuple(lists:sublist(tuple_to_list(Recorder), 8)),
+    ?assertEqual({ok, Recorder}, weft_ops_recorder:code_change(before, WithoutAgents, [])).
 
 asked() -> receive {events_of, LastMs} -> LastMs end.
+
+since_ms() ->
+    LastMs = asked(),
+    erlang:system_time(millisecond) - LastMs.
 
 agent(Test, How) ->
     receive

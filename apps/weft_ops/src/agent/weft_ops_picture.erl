@@ -32,28 +32,23 @@ take(TimeoutMs) ->
 %% @doc What the agents know to have happened since that system time, the oldest first.
 -spec events(SinceMs :: integer(), TimeoutMs :: pos_integer()) -> [weft_ops_events:event()].
 events(SinceMs, TimeoutMs) ->
-    {Events, _FromWhom} = heard(SinceMs, TimeoutMs),
+    {Events, _FromWhom} = heard(fun(_Agent) -> SinceMs end, TimeoutMs),
     Events.
 
-%% @doc The same, and from whom: `some' if there may be an agent that was not reached, or did not
-%% answer in time.
--spec heard(SinceMs :: integer(), TimeoutMs :: pos_integer()) ->
-          {[weft_ops_events:event()], all | some}.
+%% @doc The same, where each agent is asked for what it knows since another time; and from whom that
+%% is. Others were not reached or did not answer in time, are no agents, or are not asked now.
+-spec heard(fun((Agent :: node()) -> SinceMs :: integer()), TimeoutMs :: pos_integer()) ->
+          {[weft_ops_events:event()], FromWhom :: [node()]}.
 heard(SinceMs, TimeoutMs) ->
-    Duties = duties(),
-    Answers = asked(Duties, TimeoutMs,
+    Answers = asked(duties(), TimeoutMs,
                     fun(Candidates, _Duty) ->
                         first(Candidates, fun(Node, PartMs) ->
-                                              weft_ops_agent:events(Node, SinceMs, PartMs)
+                                              weft_ops_agent:events(Node, SinceMs(Node), PartMs)
                                           end, TimeoutMs div 4)
                     end),
-    Prompt = [Duty || {Duty, {_Agent, _Events, prompt}} <- Answers],
-    {weft_ops_events:merged(lists:append([Events || {_, {_, Events, _}} <- Answers,
-                                                    is_list(Events)])),
-     case length(Prompt) =:= map_size(Duties) of
-         true -> all;
-         false -> some
-     end}.
+    Told = [{Agent, Events} || {_, {Agent, Events, _}} <- Answers, is_list(Events)],
+    {weft_ops_events:merged(lists:append([Events || {_, Events} <- Told])),
+     lists:usort([Agent || {Agent, _} <- Told])}.
 
 duties() -> weft_ops_agents:all(nodes_known(), weft_group:groups()).
 
@@ -71,23 +66,21 @@ nodes_known() ->
         Members -> Members
     end.
 
-%% The first agent that answers, what, and how: `paused' if one before it did not in time,
-%% `unreached' if one could not be asked, which may be the agent of others; else `prompt'. As long
-%% as who is asked says at once that it is none, the next one is asked; all others at once when the
-%% time for that is over.
-first(Candidates, Ask, PartMs) -> first(Candidates, Ask, now_ms() + PartMs, PartMs, prompt).
+%% The first agent that answers, what, and how: `paused' if one before it did not in time, else
+%% `prompt'. As long as it is known at once that who is asked is none, or is not there, the next one
+%% is asked; all others at once when the time for that is over.
+first(Candidates, Ask, PartMs) -> first(Candidates, Ask, now_ms() + PartMs, PartMs).
 
-first([], _Ask, _UntilMs, _PartMs, How) ->
-    {none, none, How};
-first([Candidate | Others] = Candidates, Ask, UntilMs, PartMs, How) ->
+first([], _Ask, _UntilMs, _PartMs) ->
+    {none, none, prompt};
+first([Candidate | Others] = Candidates, Ask, UntilMs, PartMs) ->
     case max(0, UntilMs - now_ms()) of
         0 -> first_of_all(Candidates, Ask, PartMs);
         LeftMs ->
             case one_asked(Candidate, Ask, LeftMs) of
-                {ok, Answer} -> {Candidate, Answer, How};
+                {ok, Answer} -> {Candidate, Answer, prompt};
                 {error, timeout} -> first_of_all(Others, Ask, PartMs);
-                {error, noproc} -> first(Others, Ask, UntilMs, PartMs, How);
-                {error, _NotThere} -> first(Others, Ask, UntilMs, PartMs, unreached)
+                {error, _NoneOrNotThere} -> first(Others, Ask, UntilMs, PartMs)
             end
     end.
 
@@ -114,7 +107,7 @@ reported(Candidates, Duty, PartMs) ->
             {none, with_samples(Candidates, #{nodes => #{}, alarms => []}, PartMs)};
         {Agent, Report, paused} ->
             {Agent, with_samples(Candidates, Report, PartMs)};
-        {Agent, Report, _PromptOrUnreached} ->
+        {Agent, Report, prompt} ->
             {Agent, Report}
     end.
 

@@ -15,9 +15,10 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, code_change/3]).
 
 -define(CHUNK_MS, 60000).
-%% How long the agents are waited for. Events of so much time before the last look are asked for
-%% again, and of more if an agent did not answer, as one that is cut off: `weft_ops_reel' knows
-%% which of them are written. An agent that is not back after so long has most likely ended.
+%% How long the agents are waited for. Each is asked for its events since it told them last, and for
+%% those of so much time before that: `weft_ops_reel' knows which of them are written. So one that
+%% was cut off tells what is missing, and the others no more for that. One that is not back after so
+%% long has most likely ended.
 -define(TIMEOUT_MS, 5000).
 -define(EVENTS_MS, 30000).
 -define(CUT_OFF_MS, 600000).
@@ -28,8 +29,10 @@
                    reel = weft_ops_reel:new() :: weft_ops_reel:state(),
                    files :: weft_ops_recording_files:writing(),
                    is_failing = false :: boolean(),
-                   %% When all agents told their events, or so; at first, when this began.
-                   asked_ms :: integer()}).
+                   %% Since when those are asked that have told nothing: when this began.
+                   asked_ms :: integer(),
+                   %% When agents told their events.
+                   told_ms = #{} :: #{node() => integer()}}).
 
 %% @doc With a configuration without `recording' there is no process.
 -spec start_link(weft_ops_config:config()) -> {ok, pid()} | ignore | {error, term()}.
@@ -85,28 +88,33 @@ handle_info(Message, Recorder) ->
 -spec terminate(term(), #recorder{}) -> #recorder{}.
 terminate(_Reason, Recorder) -> written(Recorder).
 
-%% @private The state of earlier code does not say when agents were asked.
+%% @private The state of earlier code does not say when agents were asked, or each of them.
 -spec code_change(term(), tuple(), term()) -> {ok, #recorder{}}.
 code_change(_Version, #recorder{} = Recorder, _Extra) ->
     {ok, Recorder};
+code_change(Version, Before, Extra) when tuple_size(Before) =:= 7 ->
+    code_change(Version, erlang:append_element(Before, now_ms()), Extra);
 code_change(_Version, Before, _Extra) ->
-    {ok, erlang:append_element(Before, now_ms())}.
+    {ok, erlang:append_element(Before, #{})}.
 
-looked(#recorder{chunk = Chunk, reel = Reel0, asked_ms = AskedMs} = Recorder) ->
+looked(#recorder{chunk = Chunk, reel = Reel0, told_ms = ToldMs} = Recorder) ->
     NowMs = now_ms(),
-    SinceMs = erlang:system_time(millisecond) - (NowMs - AskedMs) - ?EVENTS_MS,
+    OffsetMs = erlang:time_offset(millisecond),
+    Since = fun(Agent) -> since_ms(Agent, NowMs, Recorder) + OffsetMs end,
     %% In this order: what an event tells is in the picture that is written with it.
-    {Events, FromWhom} = weft_ops_picture:heard(SinceMs, ?TIMEOUT_MS),
+    {Events, FromWhom} = weft_ops_picture:heard(Since, ?TIMEOUT_MS),
     Picture = weft_ops_picture:take(?TIMEOUT_MS),
     AtMs = erlang:system_time(millisecond),
     {Entries, Reel} = weft_ops_reel:entries({AtMs, Picture}, Events, Reel0),
-    Recorder#recorder{reel = Reel, asked_ms = case FromWhom of
-                                                  all -> NowMs;
-                                                  some -> max(AskedMs, NowMs - ?CUT_OFF_MS)
-                                              end,
+    Lately = maps:filter(fun(_, Ms) -> NowMs - Ms < ?CUT_OFF_MS end, ToldMs),
+    Recorder#recorder{reel = Reel,
+                      told_ms = maps:merge(Lately, maps:from_keys(FromWhom, NowMs)),
                       chunk = lists:foldl(fun(Entry, Acc) ->
                                               weft_ops_chunk:add(AtMs, Entry, Acc)
                                           end, Chunk, Entries)}.
+
+since_ms(Agent, NowMs, #recorder{told_ms = ToldMs, asked_ms = AskedMs}) ->
+    max(maps:get(Agent, ToldMs, AskedMs), NowMs - ?CUT_OFF_MS) - ?EVENTS_MS.
 
 full(#recorder{chunk = Chunk} = Recorder) ->
     case weft_ops_chunk:first_ms(Chunk) of
