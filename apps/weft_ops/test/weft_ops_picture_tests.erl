@@ -52,6 +52,21 @@ what_no_agent_has_raised_is_unknown_test() ->
     ?assertEqual({error, unknown_alarm},
                  acknowledged([g, h], #{asks => [g, h], says => {error, unknown_alarm}})).
 
+%% Agents of all groups, and of all free nodes, may have raised that. The node itself has not.
+all_agents_may_miss_an_unreachable_node_test() ->
+    Gone = {unreachable, other@h, other@h},
+    ?assertEqual({silent, [{group, h}]}, acknowledged(Gone, [g, h], #{asks => [g], says => ok})),
+    ?assertEqual({error, {silent, [{group, h}]}},
+                 acknowledged(Gone, [g, h], #{asks => [g], says => {error, unknown_alarm}})),
+    ?assertEqual(ok, acknowledged(Gone, [g, h], #{asks => [g, h], says => ok})),
+    %% Of all else only its own agents say anything.
+    ?assertEqual(ok, acknowledged({busy, other@h, other@h}, [g, h], #{asks => [g], says => ok})).
+
+%% It was there when it was asked which agent has the duty. Whether it knows is not known.
+an_agent_that_is_lost_meanwhile_is_named_test() ->
+    ?assertEqual({error, {silent, [{group, g}]}},
+                 acknowledged([g], #{asks => [g], says => lost})).
+
 %% An agent of a group that the alarm is not of does not matter, and one that has ended has none.
 who_is_not_concerned_is_not_missed_test() ->
     ok = weft_view:new(),
@@ -61,11 +76,11 @@ who_is_not_concerned_is_not_missed_test() ->
     ok = weft_view:clear(?MODULE),
     ?assertEqual(ok, acknowledged([g], #{asks => [g], says => ok})).
 
-acknowledged(Groups, Does) ->
+acknowledged(Groups, Does) -> acknowledged({silent, node(), node()}, Groups, Does).
+
+acknowledged(Id, Groups, Does) ->
     with(Groups, fun() -> answers(Does) end, fun paused/0,
-         fun() ->
-             weft_ops_picture:acknowledge({silent, node(), node()}, <<"mine">>, 1000)
-         end).
+         fun() -> weft_ops_picture:acknowledge(Id, <<"mine">>, 1000) end).
 
 %% Answers for these groups only, and that to an acknowledgement.
 answers(#{asks := Groups, says := Says} = Does) ->
@@ -73,7 +88,9 @@ answers(#{asks := Groups, says := Says} = Does) ->
         {'$gen_call', From, {ask, {group, Group}}} ->
             [gen_server:reply(From, {ok, #{nodes => #{}, alarms => []}})
              || lists:member(Group, Groups)];
-        {'$gen_call', From, {acknowledge, {silent, _, _}, <<"mine">>}} ->
+        {'$gen_call', From, {acknowledge, {_, _, _}, <<"mine">>}} ->
+            %% As the connection with its node.
+            _ = Says =:= lost andalso exit(noconnection),
             [gen_server:reply(From, Says) || Says =/= nothing]
     end,
     answers(Does).

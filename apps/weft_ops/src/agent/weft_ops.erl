@@ -23,10 +23,11 @@ alarms() ->
     #{alarms := Alarms} = picture(),
     Alarms.
 
-%% @doc Says that somebody takes care of an alarm. All agents of its node that have raised it are
-%% told. `{silent, Duties}': they are, but those that have these duties did not answer in time; say
-%% it again when they do. `{error, {silent, Duties}}': none that has answered knows the alarm. A
-%% comment that is no text is an error `{no_text, Comment}'.
+%% @doc Says that somebody takes care of an alarm. All agents that have raised it are told: those of
+%% its node, or of any one if it is `unreachable'. `{silent, Duties}': they are, but those that have
+%% these duties, and may have raised it, did not answer; say it again when they do.
+%% `{error, {silent, Duties}}': none that has answered knows the alarm. A node to which nothing
+%% leads counts as one that has ended. A comment that is no text is an error `{no_text, Comment}'.
 -spec acknowledge(weft_ops_alarms_core:id(), Comment :: unicode:chardata()) ->
           ok | {silent, Duties} | {error, unknown_alarm | {silent, Duties}}
               when Duties :: [weft_ops_agents:duty(), ...].

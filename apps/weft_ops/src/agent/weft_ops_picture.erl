@@ -135,11 +135,11 @@ known(#{acknowledged := no}, #{acknowledged := #{}} = Other) -> Other;
 known(Alarm, _Other) -> Alarm.
 
 %% @doc Acknowledges an alarm at all agents that have raised it. `silent': agents with these duties
-%% may have raised it, and did not answer in time; `{silent, _}' says that others know it now.
+%% may have raised it, and did not answer; `{silent, _}' says that others know it now.
 -spec acknowledge(weft_ops_alarms_core:id(), Comment :: binary(), TimeoutMs :: pos_integer()) ->
           ok | {silent, Duties} | {error, unknown_alarm | {silent, Duties}}
               when Duties :: [weft_ops_agents:duty(), ...].
-acknowledge({_Kind, Node, _About} = Id, Comment, TimeoutMs) ->
+acknowledge(Id, Comment, TimeoutMs) ->
     Duties = duties(),
     Agents = maps:from_list(asked(Duties, TimeoutMs,
                                   fun(Candidates, Duty) ->
@@ -149,7 +149,7 @@ acknowledge({_Kind, Node, _About} = Id, Comment, TimeoutMs) ->
     {Answers, _} = weft_ask:all(lists:usort([Agent || {Agent, _} <- maps:values(Agents)]) -- [none],
                                 Ask, TimeoutMs),
     Told = maps:from_list(Answers),
-    Silent = [Duty || Duty <- concerned(Node), is_map_key(Duty, Duties),
+    Silent = [Duty || Duty <- concerned(Id, Duties),
                       is_silent(maps:get(Duty, Agents, not_asked), Told)],
     case {lists:member(ok, maps:values(Told)), Silent} of
         {true, []} -> ok;
@@ -164,19 +164,23 @@ agent(Candidates, Duty, PartMs) ->
     {Agent, _Report, How} = first(Candidates, Ask, PartMs),
     {Agent, How =:= paused}.
 
-%% To whom this node reports: they have raised what is said of it.
-concerned(Node) ->
+%% Who misses a node is of any group, or of none. All else is said by those to whom it reports.
+concerned({unreachable, Node, _About}, Duties) ->
+    lists:sort(maps:keys(maps:remove({node, Node}, Duties)));
+concerned({_Kind, Node, _About}, Duties) ->
     Groups = weft_group:groups(),
-    lists:sort(maps:keys(weft_ops_agents:of_node(Node, Groups)))
-        ++ [{node, Witness} || Witness <- weft_ops_agents:witnesses(Node, nodes_known(), Groups)].
+    Own = lists:sort(maps:keys(weft_ops_agents:of_node(Node, Groups)))
+        ++ [{node, Witness} || Witness <- weft_ops_agents:witnesses(Node, nodes_known(), Groups)],
+    [Duty || Duty <- Own, is_map_key(Duty, Duties)].
 
-%% One that has ended, as the free node itself that an alarm is about, has no alarms any more.
+%% One that has ended, as the free node itself that an alarm is about, has no alarms any more. One
+%% that was there when it was asked for its duty, and can not be reached now, may have them.
 is_silent({none, IsPaused}, _Told) -> IsPaused;
 is_silent({_Agent, true}, _Told) -> true;
 is_silent({Agent, false}, Told) ->
     case Told of
-        #{Agent := {error, timeout}} -> true;
-        #{Agent := _} -> false;
+        #{Agent := ok} -> false;
+        #{Agent := {error, Reason}} -> not lists:member(Reason, [unknown_alarm, noproc]);
         #{} -> true
     end;
 is_silent(not_asked, _Told) -> true.
