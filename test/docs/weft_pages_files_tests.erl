@@ -136,9 +136,7 @@ a_recording_is_read_test() ->
 
 recorded(Dir, First, Second) ->
     _ = lists:foldl(fun(Entries, Files) ->
-                        Chunk = lists:foldl(fun({AtMs, Entry}, All) ->
-                                                    weft_ops_chunk:add(AtMs, Entry, All)
-                                            end, weft_ops_chunk:new(), Entries),
+                        {ok, Chunk} = weft_ops_chunk:add(Entries, weft_ops_chunk:new()),
                         {AtMs, _} = hd(Entries),
                         {ok, Next} = weft_ops_recording_files:append(
                                        AtMs, weft_ops_chunk:encode(Chunk), Files),

@@ -57,8 +57,7 @@ seen_at(AtMs, Cluster, Look) ->
 
 looked(AtMs, Seen, {Chunk0, Reel0, Files}) ->
     {Entries, Reel} = weft_ops_reel:entries({AtMs, Seen}, [], Reel0),
-    Chunk = lists:foldl(fun(Entry, Acc) -> weft_ops_chunk:add(AtMs, Entry, Acc) end, Chunk0,
-                        Entries),
+    {ok, Chunk} = weft_ops_chunk:add([{AtMs, Entry} || Entry <- Entries], Chunk0),
     case weft_ops_chunk:size_bytes(Chunk) >= ?CHUNK_BYTES_MAX of
         true -> written({Chunk, Reel, Files});
         false -> {Chunk, Reel, Files}

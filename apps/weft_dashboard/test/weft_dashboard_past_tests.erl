@@ -93,9 +93,9 @@ events_of_a_recording_are_told_test() ->
         {LastPath, _} = lists:last(Files),
         Events = [#{at_ms => AtMs, kind => told, node => a@h, about => none, text => <<"x">>}
                   || AtMs <- [3600000, 3601000]],
-        Chunk = lists:foldl(fun(#{at_ms := AtMs} = Event, Acc) ->
-                                weft_ops_chunk:add(AtMs, {event, Event}, Acc)
-                            end, weft_ops_chunk:new(), Events),
+        {ok, Chunk} = weft_ops_chunk:add([{AtMs, {event, Event}}
+                                          || #{at_ms := AtMs} = Event <- Events],
+                                         weft_ops_chunk:new()),
         ok = file:write_file(LastPath, weft_ops_chunk:encode(Chunk), [append]),
         Told = fun(SinceMs) ->
                    {200, #{events := All, more := 0, missing := []}} =
@@ -159,9 +159,8 @@ with_recording(Chunks, Fun) ->
     Dir = filename:join([filename:basedir(user_cache, "weft"), "test",
                          integer_to_list(erlang:system_time(nanosecond))]),
     _ = lists:foldl(fun([FirstMs | _] = Times, Files) ->
-                        Chunk = lists:foldl(fun(Ms, Acc) ->
-                                                weft_ops_chunk:add(Ms, {sample, sample(Ms)}, Acc)
-                                            end, weft_ops_chunk:new(), Times),
+                        {ok, Chunk} = weft_ops_chunk:add([{Ms, {sample, sample(Ms)}}
+                                                          || Ms <- Times], weft_ops_chunk:new()),
                         Bytes = weft_ops_chunk:encode(Chunk),
                         {ok, Next} = weft_ops_recording_files:append(max(0, FirstMs), Bytes, Files),
                         Next

@@ -17,7 +17,8 @@ prop_terms() ->
             begin
                 {Shape, Integers} = weft_ops_terms:shape(Term),
                 {ok, Tree, ?BUDGET} = weft_ops_terms:parse(Shape, ?BUDGET),
-                weft_ops_terms:integers(Tree) =:= length(Integers)
+                {Count, _Terms} = weft_ops_terms:count(Shape),
+                Count =:= length(Integers)
                     andalso weft_ops_terms:fill(Tree, Integers) =:= Term
             end).
 
@@ -41,6 +42,19 @@ what_is_not_data_is_written_as_text_test() ->
     {Shape, []} = weft_ops_terms:shape({self(), [1 | 2]}),
     {ok, Tree, _} = weft_ops_terms:parse(Shape, 0),
     ?assertEqual({list_to_binary(pid_to_list(self())), <<"[1|2]">>}, weft_ops_terms:fill(Tree, [])).
+
+%% A reader makes no number of more digits, and reads nothing of what such a one is in.
+a_longer_number_than_is_read_is_written_as_text_test() ->
+    [Read, AsText] = [binary_to_integer(binary:copy(<<"7">>, Digits)) || Digits <- [1024, 1025]],
+    {Shape, []} = weft_ops_terms:shape({Read, AsText}),
+    {ok, Tree, _} = weft_ops_terms:parse(Shape, 0),
+    ?assertEqual({Read, integer_to_binary(AsText)}, weft_ops_terms:fill(Tree, [])).
+
+%% Each element of a list or tuple, each key and each value, and these themselves.
+terms_are_counted_with_those_in_them_test_() ->
+    [?_assertEqual(Counted, weft_ops_terms:count(element(1, weft_ops_terms:shape(Term))))
+     || {Term, Counted} <- [{7, {1, 1}}, {a, {0, 1}}, {"nine chars", {0, 1}}, {[], {0, 1}},
+                            {{a, 1.5, 1 bsl 70}, {0, 4}}, {#{a => 1, <<"b">> => [2, x]}, {2, 7}}]].
 
 only_so_many_atoms_are_made_test() ->
     New = list_to_binary("weft_ops_no_such_" ++ integer_to_list(erlang:unique_integer([positive]))),
@@ -68,9 +82,9 @@ rows_come_back_in_their_order_test() ->
 %% wrote that again, an hour would be minutes.
 a_large_picture_does_not_fill_a_chunk_test() ->
     Megabytes = fun(AtMs, Count, Chunk) ->
-                        lists:foldl(fun(_, Acc) ->
-                                        weft_ops_chunk:add(AtMs, rand:bytes(1048576), Acc)
-                                    end, Chunk, lists:seq(1, Count))
+                        {ok, Next} = weft_ops_chunk:add([{AtMs, rand:bytes(1048576)}
+                                                         || _ <- lists:seq(1, Count)], Chunk),
+                        Next
                 end,
     Picture = Megabytes(1000, 20, weft_ops_chunk:new()),
     Later = Megabytes(3000, 7, Picture),
@@ -112,8 +126,8 @@ time_does_not_go_back_test() ->
 
 a_row_that_did_not_change_takes_three_bytes_test() ->
     Row = {sample, #{node => a, list => lists:seq(1, 1)}},
-    One = weft_ops_chunk:add(1, Row, weft_ops_chunk:new()),
-    Two = weft_ops_chunk:add(2, Row, One),
+    {ok, One} = weft_ops_chunk:add([{1, Row}], weft_ops_chunk:new()),
+    {ok, Two} = weft_ops_chunk:add([{2, Row}], One),
     ?assertEqual(3, weft_ops_chunk:size_bytes(Two) - weft_ops_chunk:size_bytes(One)).
 
 %% Each byte of a chunk is covered by a check.
@@ -154,6 +168,55 @@ rows_that_are_much_larger_in_memory_are_refused() ->
             ?assertEqual({error, "its rows are larger than what is written"}, Read)
     end.
 
+%% A row of two bytes repeats a list of ten thousand names. A chunk of too many of them could not be
+%% read.
+no_more_terms_are_written_than_are_read_test_() ->
+    {timeout, 60, fun no_more_terms_are_written_than_are_read/0}.
+
+no_more_terms_are_written_than_are_read() ->
+    Row = {1, lists:duplicate(10000, [])},
+    {Rows, Chunk} = until_full(Row, weft_ops_chunk:new(), 0),
+    ?assertMatch({true, _}, {Rows > 200, Rows}),
+    {ok, Read, _} = decoded(weft_ops_chunk:encode(Chunk)),
+    ?assertEqual(Rows, length(Read)),
+    %% What does not fit as a whole is not added in part.
+    ?assertEqual(full, weft_ops_chunk:add([{1, small}, Row], Chunk)),
+    ?assertMatch({ok, _}, weft_ops_chunk:add([{1, small}], Chunk)),
+    {[First, Last], 0} = weft_ops_chunk:several(lists:duplicate(Rows + 7, Row)),
+    ?assertEqual([Rows, 7], [begin
+                                 {ok, Part, _} = decoded(weft_ops_chunk:encode(One)),
+                                 length(Part)
+                             end || One <- [First, Last]]).
+
+until_full(Row, Chunk, Rows) when Rows < 500 ->
+    case weft_ops_chunk:add([Row], Chunk) of
+        {ok, Next} -> until_full(Row, Next, Rows + 1);
+        full -> {Rows, Chunk}
+    end;
+until_full(_Row, Chunk, Rows) ->
+    {Rows, Chunk}.
+
+%% The large one is as large as it may be, with eleven bytes around it.
+what_is_too_large_for_any_chunk_is_left_out_and_counted_test_() ->
+    {timeout, 60, fun what_is_too_large_for_any_chunk_is_left_out_and_counted/0}.
+
+what_is_too_large_for_any_chunk_is_left_out_and_counted() ->
+    [Large, TooLarge] = [{1, <<0:Bytes/unit:8>>} || Bytes <- [67108853, 67108854]],
+    {[Small, Alone], 1} = weft_ops_chunk:several([{1, small}, TooLarge, {1, other}, Large]),
+    ?assertMatch({ok, [{1, small}, {1, other}], _}, decoded(weft_ops_chunk:encode(Small))),
+    {ok, [Read], _} = decoded(weft_ops_chunk:encode(Alone)),
+    ?assert(Read =:= Large),
+    ?assertEqual(full, weft_ops_chunk:add([TooLarge], weft_ops_chunk:new())).
+
+%% Of how many terms it is made it does not say.
+a_chunk_of_earlier_code_takes_no_more_test() ->
+    {ok, Chunk} = weft_ops_chunk:add([{1, a}, {2, b}], weft_ops_chunk:new()),
+    Earlier = list_to_tuple(lists:droplast(tuple_to_list(Chunk))),
+    Upgraded = weft_ops_chunk:upgrade(Earlier),
+    ?assertEqual(full, weft_ops_chunk:add([{3, a}], Upgraded)),
+    ?assertMatch({ok, [{1, a}, {2, b}], _}, decoded(weft_ops_chunk:encode(Upgraded))),
+    ?assertEqual(Chunk, weft_ops_chunk:upgrade(Chunk)).
+
 forged(Packed) ->
     Times = <<1:64, 2:64>>,
     <<"WREC", 1, Times/binary, (byte_size(Packed)):32, (erlang:crc32([Times, Packed])):32,
@@ -168,9 +231,8 @@ another_version_is_named_test() ->
                          "reads 1"}, decoded(<<Mark/binary, 2, Rest/binary>>)).
 
 encoded(Rows) ->
-    weft_ops_chunk:encode(lists:foldl(fun({AtMs, Row}, Chunk) ->
-                                          weft_ops_chunk:add(AtMs, Row, Chunk)
-                                      end, weft_ops_chunk:new(), Rows)).
+    {ok, Chunk} = weft_ops_chunk:add(Rows, weft_ops_chunk:new()),
+    weft_ops_chunk:encode(Chunk).
 
 decoded(Bytes) -> decoded(Bytes, all).
 

@@ -45,20 +45,52 @@ of_others_only_what_is_new_is_asked_for_while_a_member_is_down() ->
         ok = weft_view:clear(?MODULE)
     end.
 
+%% As the one of earlier code is, of which not all is known. What follows begins with a picture.
+a_chunk_that_takes_no_more_is_written_and_another_one_begun_test_() ->
+    {timeout, 60, fun a_chunk_that_takes_no_more_is_written_and_another_one_begun/0}.
+
+a_chunk_that_takes_no_more_is_written_and_another_one_begun() ->
+    {ok, Chunk} = weft_ops_chunk:add([{1000, {silent, a}}], weft_ops_chunk:new()),
+    NowMs = erlang:monotonic_time(millisecond),
+    beside_agent(prompt, fun(Dir) ->
+        Files = weft_ops_recording_files:new(#{dir => Dir, bytes_max => 1048576}),
+        {ok, Full} = weft_ops_recorder:code_change(before, {recorder, ?PERIOD_MS, NowMs,
+                                                            without_last(Chunk),
+                                                            weft_ops_reel:new(), Files, false,
+                                                            NowMs}, []),
+        {noreply, Begun} = weft_ops_recorder:handle_info({timeout, timer, look}, Full),
+        ?assertEqual({ok, {1000, 1000}}, weft_ops_recording:span(Dir)),
+        {reply, ok, _} = weft_ops_recorder:handle_call(flush, from, Begun),
+        {ok, [Last | Before], []} = weft_ops_recording:fold(Dir, {0, infinity},
+                                                            fun(Entry, All) -> [Entry | All] end,
+                                                            []),
+        ?assertMatch({{AtMs, {alarms, []}}, [{AtMs, {agents, _}}, {1000, {silent, a}}]},
+                     {Last, Before})
+    end).
+
+%% Of a record: as it was before that was added.
+without_last(Record) -> list_to_tuple(lists:droplast(tuple_to_list(Record))).
+
 %% Beside an agent that answers in this way.
 recorded(How, Asserted) ->
+    beside_agent(How, fun(Dir) ->
+        {ok, Recorder} = weft_ops_recorder:start_link(#{sample_ms => ?PERIOD_MS,
+                                                        recording => #{dir => Dir,
+                                                                       bytes_max => 1048576}}),
+        try Asserted()
+        after ok = gen_server:stop(Recorder)
+        end
+    end).
+
+beside_agent(How, Fun) ->
     ok = weft_view:new(),
     Test = self(),
     {Agent, Ref} = spawn_monitor(fun() -> agent(Test, How) end),
     true = register(weft_ops_agent, Agent),
     Dir = filename:join([filename:basedir(user_cache, "weft"), "test",
                          integer_to_list(erlang:system_time(nanosecond))]),
-    {ok, Recorder} = weft_ops_recorder:start_link(#{sample_ms => ?PERIOD_MS,
-                                                    recording => #{dir => Dir,
-                                                                   bytes_max => 1048576}}),
-    try Asserted()
+    try Fun(Dir)
     after
-        ok = gen_server:stop(Recorder),
         true = exit(Agent, kill),
         receive {'DOWN', Ref, process, Agent, _} -> ok = file:del_dir_r(Dir) end
     end.

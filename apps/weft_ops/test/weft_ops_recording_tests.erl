@@ -19,6 +19,7 @@ in_files_test_() ->
              {"the picture as it was", fun the_picture_as_it_was/1},
              {"a gap is told", fun a_gap_is_told/1},
              {"a file that was cut off loses its last chunk", fun a_file_that_was_cut_off/1},
+             {"a picture in several chunks is read whole", fun a_picture_in_several_chunks/1},
              {"a time of which nothing can be read is a gap", fun a_gap_of_damaged_chunks/1},
              {"a damaged chunk is left out and told", fun a_damaged_chunk/1},
              {"names are made for no chunk of others", fun no_more_names_than_so_many/1},
@@ -71,6 +72,17 @@ the_picture_as_it_was(Dir) ->
      || {AtMs, Picture} <- Pictures],
     ?assertMatch({error, "nothing was recorded in " ++ _}, weft_ops_recording:picture(Dir, 999)).
 
+%% What changes later is in the last one of them.
+a_picture_in_several_chunks(Dir) ->
+    Sample = fun(Node, AtMs) -> #{node => Node, at_ms => AtMs} end,
+    write(Dir, [[{1000, {sample, Sample(Node, 900)}} || Node <- [a, b, c]],
+                [{61000, {sample, Sample(a, 60900)}}],
+                [{61000, {sample, Sample(b, 60900)}}, {62000, {sample, Sample(a, 61900)}}]]),
+    [?assertEqual({ok, (weft_ops_reel:blank())#{nodes := #{a => Sample(a, LastMs),
+                                                           b => Sample(b, 60900)}}},
+                  weft_ops_recording:picture(Dir, AtMs))
+     || {AtMs, LastMs} <- [{61000, 60900}, {62500, 61900}]].
+
 %% Of 2 s between samples: an hour within a chunk, as of a node that stood still; and a minute
 %% between two of them, as of one that ended and lost what it had gathered. What is gathered now
 %% comes later.
@@ -115,7 +127,7 @@ a_file_that_was_cut_off(Dir) ->
     write(Dir, [[{1000, {silent, a}}], [{2000, {silent, b}}]]),
     {ok, [{Path, Size}]} = weft_ops_recording_files:list(Dir),
     {ok, Bytes} = file:read_file(Path),
-    First = weft_ops_chunk:encode(weft_ops_chunk:add(1000, {silent, a}, weft_ops_chunk:new())),
+    First = encoded([{1000, {silent, a}}]),
     [begin
          ok = file:write_file(Path, binary:part(Bytes, 0, Left)),
          {Entries, Problems} = all(Dir, {0, infinity}),
@@ -299,9 +311,8 @@ write(Dir, Chunks) ->
                 end, weft_ops_recording_files:new(#{dir => Dir, bytes_max => 1048576}), Chunks).
 
 encoded(Rows) ->
-    weft_ops_chunk:encode(lists:foldl(fun({AtMs, Row}, Chunk) ->
-                                          weft_ops_chunk:add(AtMs, Row, Chunk)
-                                      end, weft_ops_chunk:new(), Rows)).
+    {ok, Chunk} = weft_ops_chunk:add(Rows, weft_ops_chunk:new()),
+    weft_ops_chunk:encode(Chunk).
 
 all(Dir, Span) ->
     {ok, Entries, Problems} = weft_ops_recording:fold(Dir, Span,

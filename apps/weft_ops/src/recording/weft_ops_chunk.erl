@@ -8,9 +8,12 @@
 %% Integers are differences to the row before of the same shape. As the name of a node is part of
 %% the shape, this is the sample before of the same node. Numbers are written in groups of seven
 %% bits.
+%%
+%% What may be read is bounded, and nothing more is written. So a picture of the cluster may take
+%% several chunks: all of them begin at its time.
 -module(weft_ops_chunk).
 
--export([new/0, add/3, size_bytes/1, is_full/1, first_ms/1, encode/1]).
+-export([new/0, add/2, several/1, size_bytes/1, is_full/1, first_ms/1, encode/1, upgrade/1]).
 -export([header_bytes/0, header/1, decode/4]).
 -export_type([chunk/0, header/0, entry/0]).
 
@@ -21,10 +24,11 @@
 %% millisecond, which in a large cluster is long; and of all.
 -define(LATER_BYTES, 8388608).
 -define(FULL_BYTES, 50331648).
-%% What is written is below. What is larger was not written here.
--define(RAW_BYTES_MAX, 67108864).
-%% What is written has fewer terms, those in terms included: so many for each byte of its rows, as
-%% rows repeat names and lists without writing them, and a picture or two besides.
+%% There are no more bytes of rows. What can not be compressed is a little longer then.
+-define(ROWS_BYTES_MAX, 67108864).
+-define(PACKED_BYTES_MAX, 67174400).
+%% Nor are there more terms, those in terms included: so many for each byte of the rows, as rows
+%% repeat names and lists without writing them, and a picture or two besides.
 -define(TERMS_PER_BYTE, 8).
 -define(TERMS_MIN, 2097152).
 -define(TERMS_MAX, 33554432).
@@ -42,18 +46,49 @@
                 rows = [] :: iodata(),
                 size_bytes = 0 :: non_neg_integer(),
                 %% Of the rows of the first millisecond.
-                first_bytes = 0 :: non_neg_integer()}).
+                first_bytes = 0 :: non_neg_integer(),
+                %% Of which the rows are made.
+                terms = 0 :: non_neg_integer()}).
 -opaque chunk() :: #chunk{}.
 
 -spec new() -> chunk().
 new() -> #chunk{}.
 
-%% @doc Adds a row. Time does not go back within a chunk: what is earlier is given the time before.
--spec add(AtMs :: integer(), term(), chunk()) -> chunk().
-add(AtMs, Term, #chunk{from_ms = none} = Chunk) ->
-    add(AtMs, Term, Chunk#chunk{from_ms = AtMs, to_ms = AtMs});
-add(AtMs, Term, #chunk{from_ms = FromMs, to_ms = ToMs, shapes = Shapes, rows = Rows,
-                       size_bytes = Size, first_bytes = FirstBytes} = Chunk) ->
+%% @doc Adds rows, all or none: it is `full' if these would be more than may be read. Time does not
+%% go back within a chunk: what is earlier is given the time before.
+-spec add([entry()], chunk()) -> {ok, chunk()} | full.
+add([Row | Rows], Chunk) ->
+    case one_more(Row, Chunk) of
+        {ok, Next} -> add(Rows, Next);
+        full -> full
+    end;
+add([], Chunk) ->
+    {ok, Chunk}.
+
+%% @doc As few chunks of rows of one time as these take. The last one takes further rows. Rows that
+%% are too large for any chunk are left out, and counted.
+-spec several([entry()]) -> {[chunk(), ...], LeftOut :: non_neg_integer()}.
+several(Rows) ->
+    {Last, Full, LeftOut} = lists:foldl(fun several/2, {new(), [], 0}, Rows),
+    {lists:reverse(Full, [Last]), LeftOut}.
+
+several(Row, {Chunk, Full, LeftOut}) ->
+    case one_more(Row, Chunk) of
+        {ok, Next} -> {Next, Full, LeftOut};
+        full -> alone(Row, {Chunk, Full, LeftOut})
+    end.
+
+alone(Row, {Chunk, Full, LeftOut}) ->
+    case one_more(Row, new()) of
+        {ok, Next} -> {Next, [Chunk | Full], LeftOut};
+        full -> {Chunk, Full, LeftOut + 1}
+    end.
+
+one_more({AtMs, _Term} = Row, #chunk{from_ms = none} = Chunk) ->
+    one_more(Row, Chunk#chunk{from_ms = AtMs, to_ms = AtMs});
+one_more({AtMs, Term}, #chunk{from_ms = FromMs, to_ms = ToMs, shapes = Shapes, rows = Rows,
+                              size_bytes = Size, first_bytes = FirstBytes,
+                              terms = Terms} = Chunk) ->
     {Shape, Integers} = weft_ops_terms:shape(Term),
     {Number, New, Before} = case Shapes of
                                 #{Shape := {Known, Last}} ->
@@ -65,9 +100,24 @@ add(AtMs, Term, #chunk{from_ms = FromMs, to_ms = ToMs, shapes = Shapes, rows = R
     Row = iolist_to_binary([number(Number), New, number(max(0, AtMs - ToMs))
                             | differences(Integers, Before)]),
     Bytes = Size + byte_size(Row),
-    Chunk#chunk{to_ms = max(AtMs, ToMs), shapes = Shapes#{Shape => {Number, Integers}},
-                rows = [Rows, Row], size_bytes = Bytes,
-                first_bytes = case AtMs =< FromMs of true -> Bytes; false -> FirstBytes end}.
+    {_, More} = weft_ops_terms:count(Shape),
+    case fits(Bytes, Terms + More) of
+        true ->
+            {ok, Chunk#chunk{to_ms = max(AtMs, ToMs), terms = Terms + More, size_bytes = Bytes,
+                             shapes = Shapes#{Shape => {Number, Integers}}, rows = [Rows, Row],
+                             first_bytes = case AtMs =< FromMs of
+                                               true -> Bytes;
+                                               false -> FirstBytes
+                                           end}};
+        false ->
+            full
+    end.
+
+%% Whether a chunk may have so many bytes of rows, made of so many terms: one that is written as
+%% well as one that is read.
+fits(Bytes, Terms) ->
+    Bytes =< ?ROWS_BYTES_MAX
+        andalso Terms =< min(?TERMS_MAX, ?TERMS_MIN + ?TERMS_PER_BYTE * Bytes).
 
 differences([Integer | Integers], [Before | Others]) ->
     [number(signed(Integer - Before)) | differences(Integers, Others)];
@@ -104,6 +154,14 @@ encode(#chunk{from_ms = FromMs, to_ms = ToMs, rows = Rows}) when FromMs =/= none
 
 checksum(Times, Packed) -> erlang:crc32([Times, Packed]).
 
+%% @doc A chunk that earlier code has begun: of how many terms it is made is not known, so it takes
+%% no more.
+-spec upgrade(Before :: term()) -> chunk().
+upgrade(#chunk{} = Chunk) ->
+    Chunk;
+upgrade(WithoutTerms) ->
+    (erlang:append_element(WithoutTerms, 0))#chunk{terms = ?TERMS_MAX}.
+
 %% --- reading ----------------------------------------------------------------------------------
 
 %% @doc So long is what `header/1' reads.
@@ -112,7 +170,7 @@ header_bytes() -> ?HEADER_BYTES.
 
 -spec header(binary()) -> {ok, header()} | {error, Text :: string()}.
 header(<<?MARK, ?VERSION, FromMs:64/signed, ToMs:64/signed, Size:32, Checksum:32>>)
-  when FromMs =< ToMs, Size =< ?RAW_BYTES_MAX ->
+  when FromMs =< ToMs, Size =< ?PACKED_BYTES_MAX ->
     {ok, #{from_ms => FromMs, to_ms => ToMs, size_bytes => Size, checksum => Checksum}};
 header(<<?MARK, Version, _/binary>>) when Version =/= ?VERSION ->
     {error, lists:flatten(io_lib:format("it was written by another version of weft: format ~b, "
@@ -137,8 +195,7 @@ decode(#{from_ms := FromMs, to_ms := ToMs, checksum := Checksum}, Packed, Tag, B
 unpacked({ok, <<>>}, _FromMs, _Tag, Budget) ->
     {error, "it has no rows", Budget};
 unpacked({ok, Rows}, FromMs, Tag, Budget) ->
-    Room = min(?TERMS_MAX, ?TERMS_MIN + ?TERMS_PER_BYTE * byte_size(Rows)),
-    try rows(Rows, FromMs, Tag, #{}, {Budget, Room}, [])
+    try rows(Rows, FromMs, Tag, #{}, {Budget, byte_size(Rows), 0}, [])
     catch
         throw:Text -> {error, Text, 0};
         error:_ -> {error, "its rows can not be read", 0}
@@ -158,30 +215,32 @@ inflate(Packed) ->
     end.
 
 inflate(Zlib, {More, Part}, Parts, Size) ->
-    case {More, Size + iolist_size(Part)} of
-        {_, Sum} when Sum > ?RAW_BYTES_MAX -> {error, "it is larger than what is written"};
-        {finished, _} -> {ok, iolist_to_binary([Parts | Part])};
-        {continue, Sum} -> inflate(Zlib, zlib:safeInflate(Zlib, []), [Parts | Part], Sum)
+    Sum = Size + iolist_size(Part),
+    case fits(Sum, 0) of
+        true when More =:= finished -> {ok, iolist_to_binary([Parts | Part])};
+        true -> inflate(Zlib, zlib:safeInflate(Zlib, []), [Parts | Part], Sum);
+        false -> {error, "it is larger than what is written"}
     end.
 
 %% Shapes: by number, the tree, how many terms and integers it has, and those of its last row; or
-%% how many integers a row has that is passed over. Room: how many terms may still be made.
-rows(<<>>, _AtMs, _Tag, _Shapes, {Budget, _Room}, Entries) ->
+%% how many integers a row has that is passed over. Bytes: of all rows; Made: the terms so far.
+rows(<<>>, _AtMs, _Tag, _Shapes, {Budget, _Bytes, _Made}, Entries) ->
     {ok, lists:reverse(Entries), Budget};
-rows(Rows, BeforeMs, Tag, Shapes, {Budget, Room}, Entries) ->
+rows(Rows, BeforeMs, Tag, Shapes, {Budget, Bytes, Made}, Entries) ->
     {Number, Rest0} = take(Rows, 0, 0),
     {Shape, Rest1, Left} = shape(Number, Rest0, Tag, Shapes, Budget),
     {AfterMs, Rest2} = take(Rest1, 0, 0),
     AtMs = BeforeMs + AfterMs,
     case Shape of
         {passed, Count} ->
-            rows(passed(Count, Rest2), AtMs, Tag, Shapes#{Number => Shape}, {Left, Room}, Entries);
-        {_Tree, Terms, _Count, _Last} when Terms > Room ->
-            throw("its rows are larger than what is written");
+            rows(passed(Count, Rest2), AtMs, Tag, Shapes#{Number => Shape}, {Left, Bytes, Made},
+                 Entries);
         {Tree, Terms, Count, Last} ->
+            _ = fits(Bytes, Made + Terms) orelse throw("its rows are larger than what is written"),
             {Integers, Rest} = integers(Count, Last, Rest2, []),
             rows(Rest, AtMs, Tag, Shapes#{Number => {Tree, Terms, Count, Integers}},
-                 {Left, Room - Terms}, [{AtMs, weft_ops_terms:fill(Tree, Integers)} | Entries])
+                 {Left, Bytes, Made + Terms},
+                 [{AtMs, weft_ops_terms:fill(Tree, Integers)} | Entries])
     end.
 
 shape(Number, Rows, _Tag, Shapes, Budget) when is_map_key(Number, Shapes) ->
@@ -191,17 +250,16 @@ shape(Number, Rows, Tag, Shapes, Budget) when Number =:= map_size(Shapes) ->
     <<Shape:Size/binary, Rest/binary>> = Rest0,
     case Tag =:= all orelse weft_ops_terms:is_tagged(Shape, Tag) of
         true ->
-            {Read, Left} = parsed(weft_ops_terms:parse(Shape, Budget)),
-            {Read, Rest, Left};
+            {Tree, Left} = parsed(weft_ops_terms:parse(Shape, Budget)),
+            {Count, Terms} = weft_ops_terms:count(Shape),
+            {{Tree, Terms, Count, lists:duplicate(Count, 0)}, Rest, Left};
         false ->
-            {{passed, weft_ops_terms:count(Shape)}, Rest, Budget}
+            {Count, _Terms} = weft_ops_terms:count(Shape),
+            {{passed, Count}, Rest, Budget}
     end.
 
-parsed({ok, Tree, Left}) ->
-    Count = weft_ops_terms:integers(Tree),
-    {{Tree, weft_ops_terms:terms(Tree), Count, lists:duplicate(Count, 0)}, Left};
-parsed({error, Text}) ->
-    throw(Text).
+parsed({ok, Tree, Left}) -> {Tree, Left};
+parsed({error, Text}) -> throw(Text).
 
 integers(0, [], Rows, Integers) ->
     {lists:reverse(Integers), Rows};

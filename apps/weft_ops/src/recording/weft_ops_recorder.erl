@@ -4,8 +4,8 @@
 %% (`weft_ops_chunk') to the files of a directory (`weft_ops_recording_files').
 %%
 %% A disk that is full or a directory that is gone is logged once, and once when it is well again;
-%% what could not be written is lost, and the node does not notice. When the process is killed, the
-%% last minute is lost.
+%% what could not be written is lost, and the node does not notice. So it is with an entry that is
+%% larger than what can be read. When the process is killed, the last minute is lost.
 -module(weft_ops_recorder).
 -behaviour(gen_server).
 
@@ -32,7 +32,9 @@
                    %% Since when those are asked that have told nothing: when this began.
                    asked_ms :: integer(),
                    %% When agents told their events.
-                   told_ms = #{} :: #{node() => integer()}}).
+                   told_ms = #{} :: #{node() => integer()},
+                   %% How many entries in a row of looks were too large.
+                   left_out = 0 :: non_neg_integer()}).
 
 %% @doc With a configuration without `recording' there is no process.
 -spec start_link(weft_ops_config:config()) -> {ok, pid()} | ignore | {error, term()}.
@@ -88,30 +90,41 @@ handle_info(Message, Recorder) ->
 -spec terminate(term(), #recorder{}) -> #recorder{}.
 terminate(_Reason, Recorder) -> written(Recorder).
 
-%% @private The state of earlier code does not say when agents were asked, or each of them.
+%% @private The state of earlier code does not say when agents were asked, or each of them. What it
+%% has gathered is written with the next look.
 -spec code_change(term(), tuple(), term()) -> {ok, #recorder{}}.
-code_change(_Version, #recorder{} = Recorder, _Extra) ->
-    {ok, Recorder};
+code_change(_Version, #recorder{chunk = Chunk} = Recorder, _Extra) ->
+    {ok, Recorder#recorder{chunk = weft_ops_chunk:upgrade(Chunk)}};
 code_change(Version, Before, Extra) when tuple_size(Before) =:= 7 ->
     code_change(Version, erlang:append_element(Before, now_ms()), Extra);
-code_change(_Version, Before, _Extra) ->
-    {ok, erlang:append_element(Before, #{})}.
+code_change(Version, Before, Extra) ->
+    code_change(Version, erlang:append_element(erlang:append_element(Before, #{}), 0), Extra).
 
-looked(#recorder{chunk = Chunk, reel = Reel0, told_ms = ToldMs} = Recorder) ->
+looked(#recorder{told_ms = ToldMs} = Recorder) ->
     NowMs = now_ms(),
     OffsetMs = erlang:time_offset(millisecond),
     Since = fun(Agent) -> since_ms(Agent, NowMs, Recorder) + OffsetMs end,
     %% In this order: what an event tells is in the picture that is written with it.
     {Events, FromWhom} = weft_ops_picture:heard(Since, ?TIMEOUT_MS),
     Picture = weft_ops_picture:take(?TIMEOUT_MS),
-    AtMs = erlang:system_time(millisecond),
-    {Entries, Reel} = weft_ops_reel:entries({AtMs, Picture}, Events, Reel0),
     Lately = maps:filter(fun(_, Ms) -> NowMs - Ms < ?CUT_OFF_MS end, ToldMs),
-    Recorder#recorder{reel = Reel,
-                      told_ms = maps:merge(Lately, maps:from_keys(FromWhom, NowMs)),
-                      chunk = lists:foldl(fun(Entry, Acc) ->
-                                              weft_ops_chunk:add(AtMs, Entry, Acc)
-                                          end, Chunk, Entries)}.
+    gathered(erlang:system_time(millisecond), Picture, Events,
+             Recorder#recorder{told_ms = maps:merge(Lately, maps:from_keys(FromWhom, NowMs))}).
+
+gathered(AtMs, Picture, Events, #recorder{chunk = Chunk, reel = Reel0} = Recorder) ->
+    {Entries, Reel} = weft_ops_reel:entries({AtMs, Picture}, Events, Reel0),
+    case weft_ops_chunk:add([{AtMs, Entry} || Entry <- Entries], Chunk) of
+        {ok, Next} -> left_out(0, Recorder#recorder{chunk = Next, reel = Reel});
+        full -> begun(AtMs, Picture, Events, written(Recorder))
+    end.
+
+%% With a whole picture, which may be too large for one chunk.
+begun(AtMs, Picture, Events, #recorder{reel = Reel0} = Recorder) ->
+    {Entries, Reel} = weft_ops_reel:entries({AtMs, Picture}, Events, Reel0),
+    {Chunks, LeftOut} = weft_ops_chunk:several([{AtMs, Entry} || Entry <- Entries]),
+    left_out(LeftOut, lists:foldl(fun stored/2,
+                                  Recorder#recorder{chunk = lists:last(Chunks), reel = Reel},
+                                  lists:droplast(Chunks))).
 
 since_ms(Agent, NowMs, #recorder{told_ms = ToldMs, asked_ms = AskedMs}) ->
     max(maps:get(Agent, ToldMs, AskedMs), NowMs - ?CUT_OFF_MS) - ?EVENTS_MS.
@@ -131,18 +144,18 @@ full(#recorder{chunk = Chunk} = Recorder) ->
             end
     end.
 
-written(#recorder{chunk = Chunk, reel = Reel, files = Files0} = Recorder) ->
+written(#recorder{chunk = Chunk, reel = Reel} = Recorder) ->
     case weft_ops_chunk:first_ms(Chunk) of
-        none ->
-            Recorder;
-        FromMs ->
-            Next = Recorder#recorder{chunk = weft_ops_chunk:new(),
-                                     reel = weft_ops_reel:forget(Reel)},
-            Bytes = weft_ops_chunk:encode(Chunk),
-            case weft_ops_recording_files:append(FromMs, Bytes, Files0) of
-                {ok, Files} -> well(Next#recorder{files = Files});
-                {error, Reason, Files} -> failed(Reason, Next#recorder{files = Files})
-            end
+        none -> Recorder;
+        _ -> stored(Chunk, Recorder#recorder{chunk = weft_ops_chunk:new(),
+                                             reel = weft_ops_reel:forget(Reel)})
+    end.
+
+stored(Chunk, #recorder{files = Files0} = Recorder) ->
+    case weft_ops_recording_files:append(weft_ops_chunk:first_ms(Chunk),
+                                         weft_ops_chunk:encode(Chunk), Files0) of
+        {ok, Files} -> well(Recorder#recorder{files = Files});
+        {error, Reason, Files} -> failed(Reason, Recorder#recorder{files = Files})
     end.
 
 well(#recorder{is_failing = false} = Recorder) ->
@@ -158,5 +171,17 @@ failed(Reason, #recorder{files = #{dir := Dir}} = Recorder) ->
                  "mended. Check the disk and the rights, or set another dir or larger bytes_max in "
                  "the key recording of weft_ops.", [Dir, file:format_error(Reason)]),
     Recorder#recorder{is_failing = true}.
+
+left_out(0, #recorder{left_out = 0} = Recorder) ->
+    Recorder;
+left_out(0, #recorder{left_out = Count} = Recorder) ->
+    ?LOG_NOTICE("recording: all is written again; ~b entries were left out", [Count]),
+    Recorder#recorder{left_out = 0};
+left_out(More, #recorder{left_out = Count} = Recorder) ->
+    _ = Count =:= 0 andalso
+        ?LOG_WARNING("recording: ~b entries are left out, as each of them alone, such as the "
+                     "sample of a node, is larger than what can be read: 64 MiB, or 33,554,432 "
+                     "terms. This is not logged again until all is written.", [More]),
+    Recorder#recorder{left_out = Count + More}.
 
 now_ms() -> erlang:monotonic_time(millisecond).

@@ -7,12 +7,13 @@
 %%
 %% What is read may be of anybody. So this is a format of its own and not that of term_to_binary:
 %% there are no funs, no references and nothing that is larger in memory than a few words for each
-%% of its bytes. Pids and the like are written as text. Atoms that do not exist yet, such as the
-%% names of nodes of another cluster, are made within a budget, and by all that a node reads as long
-%% as it runs no more than 20,000: they are never forgotten.
+%% of its bytes. Pids and the like are written as text, and so are numbers that are longer than what
+%% is read. Atoms that do not exist yet, such as the names of nodes of another cluster, are made
+%% within a budget, and by all that a node reads as long as it runs no more than 20,000: they are
+%% never forgotten.
 -module(weft_ops_terms).
 
--export([shape/1, parse/2, fill/2, integers/1, terms/1, is_tagged/2, count/1]).
+-export([shape/1, parse/2, fill/2, is_tagged/2, count/1]).
 -export_type([shape/0, tree/0]).
 
 -type shape() :: binary().
@@ -34,7 +35,9 @@ shape(Term) ->
 shape(Integer, {Shape, Integers}) when is_integer(Integer), abs(Integer) < ?LARGE ->
     {[$i | Shape], [Integer | Integers]};
 shape(Integer, {Shape, Integers}) when is_integer(Integer) ->
-    {[text($n, integer_to_binary(Integer)) | Shape], Integers};
+    Digits = integer_to_binary(Integer),
+    Tag = case byte_size(Digits) =< ?DIGITS_MAX of true -> $n; false -> $b end,
+    {[text(Tag, Digits) | Shape], Integers};
 shape(Atom, {Shape, Integers}) when is_atom(Atom) ->
     {[text($a, atom_to_binary(Atom)) | Shape], Integers};
 shape(Binary, {Shape, Integers}) when is_binary(Binary) ->
@@ -140,34 +143,22 @@ is_tagged(Shape, Tag) ->
     Begin = iolist_to_binary([<<$t, 2:32>>, text($a, atom_to_binary(Tag))]),
     binary:longest_common_prefix([Shape, Begin]) =:= byte_size(Begin).
 
-%% @doc How many integers a shape has, without making anything of it. It fails if it is no shape.
--spec count(shape()) -> non_neg_integer().
-count(Shape) -> count(Shape, 0).
+%% @doc How many integers a shape has, and of how many terms it is made: what it takes to fill it,
+%% whatever the bytes of its texts. Nothing is made of it. It fails if it is no shape.
+-spec count(shape()) -> {Integers :: non_neg_integer(), Terms :: non_neg_integer()}.
+count(Shape) -> count(Shape, 0, 0).
 
-count(<<>>, Count) ->
-    Count;
-count(<<$i, Rest/binary>>, Count) ->
-    count(Rest, Count + 1);
-count(<<$f, _:64, Rest/binary>>, Count) ->
-    count(Rest, Count);
-count(<<Tag, _:32, Rest/binary>>, Count) when Tag =:= $t; Tag =:= $l; Tag =:= $m ->
-    count(Rest, Count);
-count(<<Tag, Size:32, _:Size/binary, Rest/binary>>, Count)
+count(<<>>, Integers, Terms) ->
+    {Integers, Terms};
+count(<<$i, Rest/binary>>, Integers, Terms) ->
+    count(Rest, Integers + 1, Terms + 1);
+count(<<$f, _:64, Rest/binary>>, Integers, Terms) ->
+    count(Rest, Integers, Terms + 1);
+count(<<Tag, _:32, Rest/binary>>, Integers, Terms) when Tag =:= $t; Tag =:= $l; Tag =:= $m ->
+    count(Rest, Integers, Terms + 1);
+count(<<Tag, Size:32, _:Size/binary, Rest/binary>>, Integers, Terms)
   when Tag =:= $n; Tag =:= $a; Tag =:= $b; Tag =:= $s ->
-    count(Rest, Count).
-
-%% @doc How many integers a tree is filled with.
--spec integers(tree()) -> non_neg_integer().
-integers(integer) -> 1;
-integers({is, _Term}) -> 0;
-integers({map, Pairs}) -> lists:sum([integers(Key) + integers(Value) || {Key, Value} <- Pairs]);
-integers({_ListOrTuple, Trees}) -> lists:sum([integers(Tree) || Tree <- Trees]).
-
-%% @doc Of how many terms a tree is made: what it takes to fill it, whatever the bytes of its texts.
--spec terms(tree()) -> pos_integer().
-terms({map, Pairs}) -> 1 + lists:sum([terms(Key) + terms(Value) || {Key, Value} <- Pairs]);
-terms({Is, Trees}) when Is =:= list; Is =:= tuple -> 1 + lists:sum([terms(Tree) || Tree <- Trees]);
-terms(_IntegerOrTerm) -> 1.
+    count(Rest, Integers, Terms + 1).
 
 %% @doc The term. There have to be as many integers as the tree has places.
 -spec fill(tree(), [integer()]) -> term().
