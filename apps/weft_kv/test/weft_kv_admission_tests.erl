@@ -65,6 +65,56 @@ who_was_killed_while_its_caller_waits_keeps_no_place_test() ->
     until(fun() -> not weft_kv_admission:is_full(Running) end),
     ?assertEqual(0, weft_kv_admission:count(Running)).
 
+%% Nobody asked for room meanwhile, so nobody has looked who was killed.
+who_ends_without_an_answer_does_not_count_when_its_caller_knows_it_test() ->
+    Running = weft_kv_admission:new(3),
+    Self = self(),
+    Killed = fun(_) -> true = exit(self(), kill) end,
+    ?assertEqual([{ended, killed}, {ended, normal}],
+                 [run(Request, Running) || Request <- [Killed, fun(_) -> no_answer end]]),
+    %% And one that waits meanwhile counts.
+    _ = spawn(fun() ->
+                  Self ! {ended, run(fun(_) ->
+                                         Self ! {waits, self()},
+                                         receive never -> ok end
+                                     end, Running)}
+              end),
+    Waits = receive {waits, Pid} -> Pid end,
+    ?assertEqual(1, weft_kv_admission:count(Running)),
+    true = exit(Waits, kill),
+    ?assertEqual(killed, receive {ended, {ended, Reason}} -> Reason end),
+    ?assertEqual(0, weft_kv_admission:count(Running)).
+
+%% It is the way of each request.
+who_has_its_answer_leaves_once_test() ->
+    Running = weft_kv_admission:new(1),
+    Self = self(),
+    Request = fun(Caller) ->
+                  Self ! {request, self()},
+                  weft_kv_admission:answer(Caller, yes)
+              end,
+    1 = erlang:trace_pattern({weft_kv_counted, leave, 2}, true, []),
+    try
+        ?assertEqual({answer, yes},
+                     weft_kv_admission:run(Request, fun traced/1, ?TIMEOUT_MS, Running)),
+        Pid = receive {request, Requests} -> Requests end,
+        ok = ended(Pid),
+        Delivered = erlang:trace_delivered(Pid),
+        receive {trace_delivered, Pid, Delivered} -> ok end,
+        ?assertEqual([Pid], calls(Pid))
+    after 1 = erlang:trace_pattern({weft_kv_counted, leave, 2}, false, [])
+    end.
+
+traced(Fun) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> receive go -> Fun() end end),
+    1 = erlang:trace(Pid, true, [call]),
+    Pid ! go,
+    {Pid, Monitor}.
+
+%% The keys with which it has left.
+calls(Pid) ->
+    receive {trace, Pid, call, {_, _, [Key, _]}} -> [Key | calls(Pid)] after 0 -> [] end.
+
 %% The oldest waits for a node that hangs, the others for nodes that do not.
 of_the_processes_aside_the_oldest_ends_test() ->
     Running = weft_kv_admission:new(2),

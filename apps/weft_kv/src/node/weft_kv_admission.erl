@@ -2,7 +2,8 @@
 %% @doc Requests of a node, each in a process of its own, and at most so many of them at a time
 %% (`requests_max'). A request counts until its caller has the answer. It may go on after that
 %% (`linger/2'), and may need further processes that wait for it (`aside/2'): of these, too, there
-%% are at most as many. All of them count themselves (`weft_kv_counted').
+%% are at most as many. All of them count themselves (`weft_kv_counted'). For a request that ends
+%% without an answer its caller says that it does not count any more.
 -module(weft_kv_admission).
 
 -export([new/1, count/1, lingering/1, is_full/1, run/4, answer/2, linger/2, lingered/2, aside/2]).
@@ -59,6 +60,7 @@ run(Request, Begin, TimeoutMs, Running) ->
             Answer;
         {'DOWN', Monitor, process, Pid, Reason} ->
             _ = unalias(Alias),
+            ok = left(Pid, Running),
             {ended, Reason}
     after TimeoutMs + ?MARGIN_MS ->
         _ = unalias(Alias),
@@ -70,23 +72,22 @@ counted(Request, {_, unlimited} = Caller) ->
     weft_redact:run(fun() -> Request(Caller) end);
 counted(Request, {Alias, #running{callers = Callers}} = Caller) ->
     ok = weft_kv_counted:enter(self(), Callers),
-    try
-        %% Callers of the same moment have not seen each other.
-        case weft_kv_counted:is_over(Callers) of
-            true -> Alias ! {Alias, overload};
-            false -> weft_redact:run(fun() -> Request(Caller) end)
-        end
-    after weft_kv_counted:leave(self(), Callers)
+    %% Callers of the same moment have not seen each other.
+    case weft_kv_counted:is_over(Callers) of
+        true ->
+            ok = weft_kv_counted:leave(self(), Callers),
+            Alias ! {Alias, overload};
+        false -> weft_redact:run(fun() -> Request(Caller) end)
     end.
+
+left(_Request, unlimited) -> ok;
+left(Request, #running{callers = Callers}) -> weft_kv_counted:leave(Request, Callers).
 
 %% @doc In the process of the request, once. It does not count any more when the caller has it: who
 %% asks again at once finds room.
 -spec answer(caller(), term()) -> ok.
 answer({Alias, Running}, Answer) ->
-    ok = case Running of
-             unlimited -> ok;
-             #running{callers = Callers} -> weft_kv_counted:leave(self(), Callers)
-         end,
+    ok = left(self(), Running),
     Alias ! {Alias, {answer, Answer}},
     ok.
 
