@@ -186,6 +186,37 @@ a_file_that_can_not_be_read_goes_on_test() ->
           ?assertEqual([{x, gcounter, #{{a, 1} => 400}}], read(Dir))
       end).
 
+%% It is said, and no process ends.
+a_store_that_begins_waits_for_a_file_that_can_not_be_read_test() ->
+    in_directory(
+      fun(Dir) ->
+          written(?ITEMS, Dir),
+          with(Dir, fun() ->
+                        ok = file:make_dir(file(Dir) ++ ".none"),
+                        ok = with_file(file(Dir) ++ ".none"),
+                        ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+                        {_, Store} = spawn_monitor(fun() -> exit(weft_crdt_log:kept()) end),
+                        receive {said, warning} -> ok after 10000 -> error(nothing_said) end,
+                        ok = logger:remove_handler(?MODULE),
+                        ok = with_file(file(Dir)),
+                        receive
+                            {'DOWN', Store, process, _, Items} ->
+                                ?assertEqual(?MERGED, lists:sort(Items))
+                        end
+                    end)
+      end).
+
+%% Others close theirs.
+a_log_that_begins_waits_for_a_descriptor_test() ->
+    in_directory(
+      fun(Dir) ->
+          written(?ITEMS, Dir),
+          Read = fun() -> weft_test_disk:without_descriptors(weft_crdt_log, 3,
+                                                             fun() -> read(Dir) end)
+                 end,
+          ?assertEqual(?MERGED, quiet(Read))
+      end).
+
 %% As at a start: what is written behind damage would not be read.
 damage_that_is_found_while_it_runs_is_named_test() ->
     in_directory(

@@ -12,7 +12,9 @@
 %%
 %% What can not be written, on a full disk, for example, has not happened: what was begun of it is
 %% cut off, and the store is told (`keep/2'). If there is no room for a file that is rewritten, or
-%% the one that there is can not be read at that moment, that one goes on.
+%% the one that there is can not be read at that moment, that one goes on. A store that begins waits
+%% until it can be read. So does the log itself, for some seconds, where there is no file descriptor
+%% or no memory for it.
 %%
 %% A node that stood still may have lost its directory to another one. It is asked before anything
 %% is written, and once more before it counts (`weft_directory_lock:is_held/2'); a change waits,
@@ -26,10 +28,18 @@
 -define(FORMAT, "weft_crdt ").
 -define(MAGIC, ?FORMAT "1\n").
 -define(NAME, "store").
-%% The lock has to look at its file.
--define(HELD_AGAIN_MS, 50).
+%% The lock has to look at its file, or others have to close theirs.
+-define(AGAIN_MS, 50).
 %% That something waits is said with the first of so many tries, so once in ten seconds.
 -define(SAID_EACH, 200).
+%% The start is given up after so many tries: who started it has to hear of that. A supervisor that
+%% starts it again does so without end, as this takes longer than the restarts that it counts.
+-define(BEGIN_TRIES, 250).
+%% Of the file, and it does not pass.
+-define(IS_FAULT(Reason), (Reason =:= damaged orelse Reason =:= written_by_another_version)).
+%% It is no fault of the file.
+-define(IS_PASSING(Reason), (Reason =:= emfile orelse Reason =:= enfile orelse Reason =:= enomem
+                                 orelse Reason =:= eagain)).
 %% That a rewrite took long is said.
 -define(LONG_MS, 1000).
 
@@ -62,31 +72,51 @@ keep(_Driver, Views) ->
 init({Dir, RewriteMin}) ->
     File = filename:join(Dir, ?NAME),
     case filelib:ensure_dir(File) of
-        ok ->
-            case read(File) of
-                {ok, Items, Bytes} -> begun(rewritten(Items, File), Bytes, File, RewriteMin);
-                {error, Reason} -> {stop, {crdt_file, Reason}}
-            end;
+        ok -> begun(File, RewriteMin, 0);
         {error, Reason} -> {stop, {crdt_file, {Reason, File}}}
     end.
 
-begun({ok, Bytes}, _Before, File, RewriteMin) ->
-    {ok, opened(Bytes, File, RewriteMin)};
-begun({error, {Reason, _}}, Before, File, RewriteMin)
-  when Before > 0, Reason =/= directory_not_held ->
-    logger:warning("weft_crdt: ~ts can not be rewritten (~0tp), and grows on", [File, Reason]),
-    Log = opened(Before, File, RewriteMin),
+begun(File, RewriteMin, Tries) ->
+    case log_of(read(File), File, RewriteMin) of
+        {ok, Log} -> {ok, Log};
+        {error, {Reason, _}} when ?IS_PASSING(Reason), Tries < ?BEGIN_TRIES ->
+            ok = unread(Reason, Tries, File),
+            receive after ?AGAIN_MS -> begun(File, RewriteMin, Tries + 1) end;
+        {error, Reason} -> {stop, {crdt_file, Reason}}
+    end.
+
+log_of({ok, Items, Before}, File, RewriteMin) ->
+    case rewritten(Items, File) of
+        {ok, Bytes} -> opened(Bytes, File, RewriteMin);
+        {error, {Reason, _}} when Before > 0, Reason =/= directory_not_held ->
+            as_it_is(opened(Before, File, RewriteMin), Reason);
+        {error, Reason} -> {error, Reason}
+    end;
+log_of({error, Reason}, _File, _RewriteMin) ->
+    {error, Reason}.
+
+as_it_is({ok, #log{file = File} = Log}, Why) ->
+    logger:warning("weft_crdt: ~ts can not be rewritten (~0tp), and grows on", [File, Why]),
     case trimmed(Log) of
         ok -> {ok, Log};
-        {error, Why} -> {stop, {crdt_file, {Why, File}}}
+        {error, Reason} -> {error, {Reason, File}}
     end;
-begun({error, Reason}, _Before, _File, _RewriteMin) ->
-    {stop, {crdt_file, Reason}}.
+as_it_is({error, Reason}, _Why) ->
+    {error, Reason}.
 
 opened(Bytes, File, RewriteMin) ->
-    {ok, Device} = file:open(File, [raw, append, binary]),
-    #log{file = File, device = Device, bytes = Bytes, rewrite_min = RewriteMin,
-         rewrite_at = max(RewriteMin, 2 * Bytes)}.
+    case file:open(File, [raw, append, binary]) of
+        {ok, Device} ->
+            {ok, #log{file = File, device = Device, bytes = Bytes, rewrite_min = RewriteMin,
+                      rewrite_at = max(RewriteMin, 2 * Bytes)}};
+        {error, Reason} -> {error, {Reason, File}}
+    end.
+
+unread(Reason, Tries, File) ->
+    _ = Tries rem ?SAID_EACH =:= 0 andalso
+        logger:warning("weft_crdt: ~ts can not be read now (~0tp). The store waits until it can, "
+                       "and all that is asked of it waits behind it", [File, Reason]),
+    ok.
 
 %% Behind what is whole there may be the beginning of what was not written.
 trimmed(#log{device = Device, bytes = Bytes}) ->
@@ -101,11 +131,23 @@ handle_call(Request, From, Log) ->
 
 asked({append, Items}, From, Log) ->
     appended(Items, From, 0, Log);
-asked(kept, _From, #log{file = File} = Log) ->
-    {ok, Items, _} = read(File),
-    {reply, Items, Log};
+asked(kept, From, Log) ->
+    given(From, 0, Log);
 asked(Request, _From, Log) ->
     {reply, weft_stray:call(Request), Log}.
+
+%% To the store, which begins with it. What is written behind damage would not be read.
+given(From, Tries, #log{file = File} = Log) ->
+    case read(File) of
+        {ok, Items, _} ->
+            gen_server:reply(From, Items),
+            {noreply, Log};
+        {error, {Fault, _} = Reason} when ?IS_FAULT(Fault) -> {stop, {crdt_file, Reason}, Log};
+        {error, {Reason, _}} ->
+            ok = unread(Reason, Tries, File),
+            _ = erlang:send_after(?AGAIN_MS, self(), {kept, From, Tries + 1}),
+            {noreply, Log}
+    end.
 
 %% What is written twice is the same.
 appended(Items, From, Tries, #log{file = File, device = Device, bytes = Bytes} = Log) ->
@@ -147,7 +189,7 @@ again(Items, From, Tries, #log{file = File} = Log) ->
         logger:warning("weft_crdt: ~ts may be another node's by now (directory_not_held). A change "
                        "waits until that is known, and all that is asked of the store waits "
                        "behind it", [File]),
-    _ = erlang:send_after(?HELD_AGAIN_MS, self(), {append, Items, From, Tries + 1}),
+    _ = erlang:send_after(?AGAIN_MS, self(), {append, Items, From, Tries + 1}),
     {noreply, Log}.
 
 is_held(File) -> weft_directory_lock:is_held(filename:dirname(File), weft_crdt).
@@ -160,6 +202,8 @@ handle_cast(Request, Log) ->
 %% @private
 handle_info({append, Items, From, Tries}, Log) ->
     weft_redact:run(fun() -> appended(Items, From, Tries, Log) end);
+handle_info({kept, From, Tries}, Log) ->
+    weft_redact:run(fun() -> given(From, Tries, Log) end);
 handle_info(Message, Log) ->
     ok = weft_stray:message(Message),
     {noreply, Log}.
@@ -189,20 +233,24 @@ compacted(#log{bytes = Bytes, rewrite_at = At} = Log) when Bytes < At ->
 compacted(#log{file = File} = Log) ->
     StartMs = erlang:monotonic_time(millisecond),
     case read(File) of
-        {ok, Items, _} -> {noreply, compacted(rewritten(Items, File), StartMs, Log)};
+        {ok, Items, _} -> compacted(rewritten(Items, File), StartMs, Log);
         %% What is written behind it would not be read.
-        {error, {damaged, _} = Reason} -> {stop, {crdt_file, Reason}, Log};
+        {error, {Fault, _} = Reason} when ?IS_FAULT(Fault) -> {stop, {crdt_file, Reason}, Log};
         {error, Reason} -> {noreply, grows_on(Reason, Log)}
     end.
 
-%% The former device is closed first: there may be no descriptor for one more.
-compacted({ok, Bytes}, StartMs, #log{file = File, device = Device, rewrite_min = Min}) ->
+%% The former device is closed first: there may be no descriptor for one more. If another process
+%% has taken that one, the next log waits for it.
+compacted({ok, Bytes}, StartMs, #log{file = File, device = Device, rewrite_min = Min} = Before) ->
     _ = file:close(Device),
-    Log = opened(Bytes, File, Min),
-    ok = lasted(erlang:monotonic_time(millisecond) - StartMs, Log),
-    Log;
+    case opened(Bytes, File, Min) of
+        {ok, Log} ->
+            ok = lasted(erlang:monotonic_time(millisecond) - StartMs, Log),
+            {noreply, Log};
+        {error, Reason} -> {stop, {crdt_file, Reason}, Before}
+    end;
 compacted({error, Reason}, _StartMs, Log) ->
-    grows_on(Reason, Log).
+    {noreply, grows_on(Reason, Log)}.
 
 %% Perhaps there is no room for both, or no descriptor now. All is in the file that there is.
 grows_on(Reason, #log{bytes = Bytes} = Log) ->
