@@ -17,13 +17,16 @@
 %% `copied': those of which the next owner has all, and the owner will hear of it. `whole': those of
 %% which it has all, on disk. `data': who has the data of what.
 -record(world, {cores = #{}, kept = #{}, asked = #{}, forgotten = #{}, links = #{}, queue = [],
-                running = [], copied = [], whole = [], data = #{}, settle = false,
+                running = [], copied = [], whole = [], data = #{}, settle = false, gone_max = 32,
                 replies = [], warnings = [], starts = 0, sent = 0}).
 
 %% --- rules ------------------------------------------------------------------------------------
 
 merging_is_commutative_associative_and_idempotent_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_merge(), [{numtests, 100}, quiet]))}.
+
+an_old_ring_brings_nobody_back_and_what_is_new_holds_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_forget(), [{numtests, 200}, quiet]))}.
 
 a_plan_is_shown_before_it_is_committed_test() ->
     World0 = joined([a, b], world([a, b])),
@@ -170,6 +173,66 @@ a_removed_node_gives_way_when_it_comes_back_test() ->
     ?assertEqual([], mine(b, World)),
     ?assertEqual([], wrong_in_the_end([a, c], World)).
 
+%% --- nodes that are gone ----------------------------------------------------------------------
+
+who_left_is_forgotten_and_may_join_again_test() ->
+    World0 = quiet(commit(a, [{d, leave}], full([a, b, c, d], #world{gone_max = 0}))),
+    ?assertEqual([none, none, none, none],
+                 [weft_ring_table:member(d, ring(Node, World0)) || Node <- [a, b, c, d]]),
+    ?assertEqual([], wrong_in_the_end([a, b, c], World0)),
+    World = quiet(commit(b, [{d, join}], rounds(2, command(d, {join, a}, World0)))),
+    ?assertEqual([], wrong_in_the_end([a, b, c, d], World)).
+
+%% However many come and go: each is another node.
+only_so_many_are_remembered_test() ->
+    Nodes = [list_to_atom("n" ++ integer_to_list(I)) || I <- lists:seq(10, 29)],
+    World = lists:foldl(fun(Node, W0) ->
+                            W = rounds(1, command(Node, {join, a}, started(Node, W0))),
+                            rounds(3, handed(40, commit(a, [{Node, remove}], W)))
+                        end, full([a, b], #world{gone_max = 4}), Nodes),
+    Gone = [Node || {Node, _} <- weft_ring_table:members([gone], ring(a, World))],
+    ?assertEqual({true, true}, {length(Gone) =< 4, lists:member(n29, Gone)}),
+    ?assertEqual([], wrong_in_the_end([a, b], quiet(World))).
+
+%% They have each other's word that they are members, and what all others have forgotten.
+an_old_ring_brings_nobody_back_test() ->
+    World0 = crash(c, crash(d, full([a, b, c, d], #world{gone_max = 0}))),
+    World1 = quiet(commit(a, [{c, remove}, {d, remove}], World0)),
+    ?assertEqual([], weft_ring_table:members([gone], ring(b, World1))),
+    World = quiet(restart(c, restart(d, World1#world{asked = #{}}))),
+    ?assertEqual([], wrong_in_the_end([a, b], World)),
+    [?assertEqual({none, none, []}, {weft_ring_table:member(c, ring(Node, World)),
+                                     weft_ring_table:member(d, ring(Node, World)), mine(c, World)})
+     || Node <- [a, b, c, d]].
+
+%% It was not there when the other one went, and may have something that nobody else has.
+while_a_member_is_away_nobody_is_forgotten_test() ->
+    World0 = crash(c, crash(b, full([a, b, c], #world{gone_max = 0}))),
+    World1 = quiet(commit(a, [{c, remove}], World0)),
+    ?assertEqual(gone, weft_ring_table:member(c, ring(a, World1))),
+    World = quiet(restart(b, World1)),
+    ?assertEqual([none, none], [weft_ring_table:member(c, ring(Node, World)) || Node <- [a, b]]).
+
+%% Here b has committed something in an earlier version than that in which c has gone.
+who_has_another_ring_is_waited_for_test() ->
+    World0 = crash(c, rounds(1, command(d, {join, a},
+                                        started(d, full([a, b, c], #world{gone_max = 0}))))),
+    World1 = commit(b, [{d, join}], cut([{a, b}, {b, d}], World0)),
+    World2 = deliver_all(commit(a, [{c, remove}], commit(a, [{c, leave}], World1))),
+    World = quiet(event(a, ?SYNC, heal(World2))),
+    ?assertEqual(none, weft_ring_table:member(c, ring(a, World))),
+    ?assertEqual([], wrong_in_the_end([a, b, d], World)).
+
+%% That it was removed it hears when the ring has forgotten it.
+who_has_forgotten_the_ring_may_join_when_it_was_forgotten_test() ->
+    World0 = full([a, b, c], #world{gone_max = 0}),
+    World1 = quiet(restart(b, forget(b, crash(b, World0)))),
+    World2 = quiet(commit(a, [{b, remove}], crash(b, World1))),
+    World3 = rounds(3, restart(b, World2)),
+    ?assertEqual([], mine(b, World3)),
+    World = quiet(commit(c, [{b, join}], rounds(2, command(b, {join, a}, World3)))),
+    ?assertEqual([], wrong_in_the_end([a, b, c], World)).
+
 both_of_two_joins_on_two_sides_of_a_cut_hold_test() ->
     World0 = joined([a, b, c, d], world([a, b, c, d])),
     World1 = quiet(commit(a, [{b, join}], World0)),
@@ -214,19 +277,21 @@ count() ->
     case os:getenv("FULL") of false -> 150; _ -> 5000 end.
 
 prop_schedule() ->
-    ?FORALL(Steps, ?SIZED(Size, resize(3 * Size, list(step()))),
+    ?FORALL({GoneMax, Steps},
+            {oneof([0, 2, 32]), ?SIZED(Size, resize(3 * Size, list(step())))},
             begin
-                Wrong = wrong(Steps),
-                ?WHENFAIL(io:format("~p~n~p~n", [Steps, Wrong]), Wrong =:= [])
+                Wrong = wrong(GoneMax, Steps),
+                ?WHENFAIL(io:format("~p ~p~n~p~n", [GoneMax, Steps, Wrong]), Wrong =:= [])
             end).
 
-wrong(Steps) ->
+wrong(GoneMax, Steps) ->
     try
         World = lists:foldl(fun(Step, W) -> checked(perform(Step, W)) end,
-                            full(first_nodes(), #world{settle = true}), Steps),
+                            full(first_nodes(), #world{settle = true, gone_max = GoneMax}), Steps),
         End = quiet(lists:foldl(fun restart/2, heal(World), nodes_of(World))),
         Members = [N || {N, _} <- weft_ring_table:members([member], ring(n1, End))],
-        wrong_in_the_end(Members, End)
+        Gone = weft_ring_table:members([gone], ring(hd(Members), End)),
+        wrong_in_the_end(Members, End) ++ [{remembered, Gone} || length(Gone) > GoneMax]
     catch
         error:Reason:Stack -> [{Reason, Stack}]
     end.
@@ -237,7 +302,7 @@ all_nodes() -> [n1, n2, n3, n4, n5, n6].
 step() ->
     frequency([{20, {deliver, range(1, 50)}}, {6, {handoff, range(1, 20)}},
                {6, {done, range(1, 20)}}, {5, {look, a_node()}}, {5, {sync, a_node()}},
-               {2, {cut, a_node(), a_node()}}, {2, {split, range(1, 63)}}, {2, heal},
+               {2, {cut, a_node(), a_node()}}, {2, {split, range(1, 63)}}, {2, heal}, {1, rest},
                {3, {crash, a_node()}}, {3, {restart, a_node()}}, {3, {join, a_node(), a_node()}},
                {6, {commit, a_node(), a_node(), oneof([join, leave])}}]).
 
@@ -254,6 +319,7 @@ perform({split, Bits}, World) ->
                                 lists:zip(lists:seq(0, 5), all_nodes())),
     cut([{A, B} || {_, A} <- In, {_, B} <- Out], World);
 perform(heal, World) -> heal(World);
+perform(rest, World) -> checked(quiet(3, World));
 perform({crash, Node}, World) -> crash(Node, World);
 perform({restart, Node}, World) -> restart(Node, World);
 perform({join, Node, Via}, World) -> command(Node, {join, Via}, started(Node, World));
@@ -297,10 +363,43 @@ prop_merge() ->
                                 =:= merged(A, B)
             end).
 
+%% All that are in the ring have it when some are forgotten, and one changes it at that time. There
+%% is a ring of before that, too.
+prop_forget() ->
+    ?FORALL({Before, Since, Later, Keep}, {changes(), changes(), changes(), range(0, 2)},
+            begin
+                Old = changed(n1, Before, weft_ring_table:create({n1, 1}, here, 8, 3)),
+                Ring = changed(n2, Since, Old),
+                Forgot = change({forget, Keep}, none, Ring),
+                New = changed(n3, Later, Ring),
+                Both = merged(Forgot, New),
+                merged(Forgot, Old) =:= Forgot
+                    andalso merged(Forgot, Ring) =:= Forgot
+                    andalso are_in(weft_ring_table:difference(New, Ring), Both, New)
+                    andalso is_same_but_for_the_gone(Both, New)
+            end).
+
+are_in(Changes, Both, New) ->
+    lists:all(fun({{member, Node}, _}) ->
+                      IsGone = weft_ring_table:is_out(Node, New),
+                      weft_ring_table:is_out(Node, Both) =:= IsGone;
+                 ({horizon, _}) ->
+                      true;
+                 ({Key, Value}) ->
+                      map_get(Key, weft_ring_table:registers(Both)) =:= Value
+              end, maps:to_list(Changes)).
+
+%% What is left of an even older ring may be forgotten, too.
+is_same_but_for_the_gone(Both, New) ->
+    [Members, Others] = [weft_ring_table:members([joining, member, leaving], R)
+                         || R <- [Both, New]],
+    Members =:= Others andalso length(weft_ring_table:members([gone], Both))
+        =< length(weft_ring_table:members([gone], New)).
+
 changes() ->
     list(oneof([{member, a_node(), oneof([joining, member, leaving, gone])},
                 {plan, vector(8, a_node())}, {give, range(0, 7), a_node()},
-                {seize, list(range(0, 7))}])).
+                {seize, list(range(0, 7))}, {forget, range(0, 2)}])).
 
 changed(Author, Steps, Ring) ->
     lists:foldl(fun(Step, R) -> change(Step, weft_ring_table:version({Author, R}), R) end, Ring,
@@ -314,7 +413,12 @@ change({give, P, To}, _, Ring) ->
     #{{owner, P} := {Generation, Epoch, _}} = weft_ring_table:registers(Ring),
     weft_ring_table:give(P, {Generation, Epoch}, To, Ring);
 change({seize, Ps}, Version, Ring) ->
-    weft_ring_table:seize(lists:usort(Ps), Version, Ring).
+    weft_ring_table:seize(lists:usort(Ps), Version, Ring);
+change({forget, Keep}, _, Ring) ->
+    case length(weft_ring_table:members([gone], Ring)) > Keep of
+        true -> weft_ring_table:forget(Keep, Ring);
+        false -> Ring
+    end.
 
 merged(A, B) ->
     {ok, Ring} = weft_ring_table:merge(A, B),
@@ -331,7 +435,7 @@ nodes_of(#world{kept = Kept, asked = Asked, cores = Cores}) ->
 started(Node, #world{cores = Cores} = World) when is_map_key(Node, Cores) -> World;
 started(Node, #world{starts = Starts, kept = Kept} = World) ->
     Options = #{partitions => ?PARTITIONS, n_val => 2, incarnation => Starts, seed => Starts,
-                settle => World#world.settle,
+                settle => World#world.settle, gone_max => World#world.gone_max,
                 ring => maps:get(Node, Kept, none),
                 asked => maps:get(Node, World#world.asked, none),
                 forgotten => maps:get(Node, World#world.forgotten, false)},

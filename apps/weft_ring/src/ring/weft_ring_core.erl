@@ -26,6 +26,13 @@
 %% `sync_ms', by the second one, and so on. If all members left at the same time, one that still
 %% owns something stays in the same way.
 %%
+%% Nodes that are gone are remembered, so that an old ring does not bring them back. If there are
+%% more than `gone_max', only the half that went last stays: when the ring is at rest the first
+%% member asks all that are in it whether they have the same one (`{same, Id, Hash}', answered by
+%% `{is_same, Id, Hash}'), and when all have, the others are forgotten (`weft_ring_table:forget/2').
+%% While a node is away that was not removed, nobody is forgotten. What a node that is gone had
+%% committed while it was cut off does not count if the ring has forgotten it when it comes back.
+%%
 %% The ring has to survive a restart of the node: the views `ring', `asked' and `forgotten' are to
 %% be kept before other effects are carried out, and are options of the next start. A node that has
 %% forgotten it and learns that it was a member would not know what it had handed over, so it takes
@@ -33,7 +40,8 @@
 %% again. It knows the ring by then, so it has to keep that it had forgotten it (view `forgotten').
 %%
 %% Options: `partitions' (64), `n_val' (3), `location' (the node), `ring' (none), `asked' (none),
-%% `forgotten' (false), `fanout' (3), `sync_ms' (5000), `handoffs_max' (2), `settle' (false).
+%% `forgotten' (false), `fanout' (3), `sync_ms' (5000), `handoffs_max' (2), `gone_max' (32),
+%% `settle' (false).
 %% Commands: `create', `{join, Via}', `{stage, Node, Change}', `{unstage, Node}', `plan', `{commit,
 %% Token}', `{handoff, done | failed, Transfer}', `{promised, Transfer}', `{leave, ready}', `ring'.
 %% Views: `ring', `asked' (the node that was asked to let this one join), `forgotten', `mine' (the
@@ -45,6 +53,7 @@
 
 -export([init/2, handle/3, ring/1, mine/1]).
 
+-define(GONE_MAX, 32).
 %% That a join is not answered is said with the second sync, and then with each of so many.
 -define(SAID_EACH, 120).
 
@@ -111,8 +120,9 @@ handle({timer, sync}, _NowMs, State0) ->
     {State1, Mended} = mend(State0#state{failed = []}),
     {State2, Effects} = work(State1),
     {State3, Unanswered} = unanswered(State2),
-    {Nodes, State} = some(1, peers(State3), State3),
-    {State, Mended ++ Effects ++ ask(State) ++ Unanswered
+    {State4, Forgotten} = forget(State3),
+    {Nodes, State} = some(1, peers(State4), State4),
+    {State, Mended ++ Effects ++ ask(State) ++ Unanswered ++ Forgotten
          ++ [greeting(Node, State) || Node <- Nodes]
          ++ [{after_ms, option(sync_ms, State), sync}]};
 handle({notice, _}, _NowMs, State) ->
@@ -126,8 +136,8 @@ command(Ref, create, #state{ring = none, via = none} = State) ->
     #{location := Location, partitions := Size, n_val := NVal} = State#state.options,
     answered(Ref, ok, learn(weft_ring_table:create({State#state.self, State#state.incarnation},
                                                    Location, Size, NVal), [], State));
-command(Ref, {join, Via}, #state{ring = Ring, self = Self} = State0) ->
-    case Ring =:= none orelse weft_ring_table:member(Self, Ring) =:= gone of
+command(Ref, {join, Via}, State0) ->
+    case is_out(State0) of
         true ->
             State = asking(Via, State0),
             {State, [{view, asked, Via} | ask(State)] ++ [{reply, Ref, ok}]};
@@ -218,6 +228,13 @@ message(From, {news, Id, Registers}, #state{ring = Ring} = State) when Ring =/= 
 message(From, {all, Id, Registers}, State0) ->
     {State, Effects} = news(From, Id, Registers, State0),
     {State, Effects ++ lacking(From, Id, Registers, State)};
+message(From, {same, Id, Hash}, #state{ring = Ring} = State) when Ring =/= none ->
+    case message(From, {hash, Id, Hash}, State) of
+        {State, []} -> {State, [{send, From, {ring, 1, {is_same, Id, Hash}}}]};
+        OfAnother -> OfAnother
+    end;
+message(From, {is_same, _Id, Hash}, #state{options = #{witnesses := {Hash, Left}}} = State) ->
+    witnessed(Hash, lists:delete(From, Left), State);
 message(From, ask, #state{ring = Ring} = State) when Ring =/= none ->
     {State, [all(From, State)]};
 message(From, {promised, {P, Baton, From}}, #state{self = Self, ring = Ring} = State)
@@ -257,12 +274,15 @@ lacking(To, Id, Theirs, #state{ring = {Id, _} = Ring}) ->
 lacking(_, _, _, _) ->
     [].
 
-ask(#state{via = Via, self = Self, ring = Ring} = State) ->
-    case Ring =:= none orelse weft_ring_table:member(Self, Ring) =:= gone of
+ask(#state{via = Via} = State) ->
+    case is_out(State) of
         true when Via =/= none ->
             [{send, Via, {ring, 1, {join, option(location, State)}}}];
         _ -> []
     end.
+
+is_out(#state{ring = none}) -> true;
+is_out(#state{self = Self, ring = Ring}) -> weft_ring_table:is_out(Self, Ring).
 
 %% How many syncs were in vain is among the options: the state of earlier code has no place for it.
 asking(Via, #state{via = Via} = State) -> State;
@@ -313,12 +333,12 @@ learn(Ring, Know, #state{ring = Before} = State0) ->
 
 %% Who forgot, and was removed since, owns nothing and may join again.
 is_forgotten(Ring, #state{self = Self, forgotten = Forgotten}) ->
-    Forgotten andalso weft_ring_table:member(Self, Ring) =/= gone.
+    Forgotten andalso not weft_ring_table:is_out(Self, Ring).
 
 still_asking(Ring, #state{self = Self, via = Via}) ->
-    case weft_ring_table:member(Self, Ring) of
-        Status when Status =:= none; Status =:= gone -> Via;
-        _ -> none
+    case weft_ring_table:is_out(Self, Ring) of
+        true -> Via;
+        false -> none
     end.
 
 views(#state{ring = none}) ->
@@ -376,6 +396,39 @@ mend(#state{ring = Ring, torn = Torn, self = Self} = State) ->
                 false -> {State#state{torn = Torn + 1}, []}
             end
     end.
+
+%% --- forgetting -------------------------------------------------------------------------------
+
+%% Asked at each look, until all have answered for the same ring; not while one of them is away. Who
+%% has not answered is among the options, as above.
+forget(#state{ring = none} = State) ->
+    {State, []};
+forget(#state{self = Self, ring = Ring, neighbours = Neighbours} = State) ->
+    case weft_ring_table:witnesses(gone_max(State), Ring) of
+        [Self | Others] -> asked(Others, Others -- Neighbours, State);
+        _ -> {State, []}
+    end.
+
+asked(Others, [], #state{ring = Ring} = State) ->
+    {Id, Hash} = {weft_ring_table:id(Ring), weft_ring_table:hash(Ring)},
+    Left = left_of(Others, Hash, State),
+    {Asked, Effects} = witnessed(Hash, Left, State),
+    {Asked, [{send, Node, {ring, 1, {same, Id, Hash}}} || Node <- Left] ++ Effects};
+asked(_Others, _Away, State) ->
+    {State, []}.
+
+left_of(_Others, Hash, #state{options = #{witnesses := {Hash, Left}}}) -> Left;
+left_of(Others, _Hash, _State) -> Others.
+
+%% What they change from now on is later than all in it.
+witnessed(Hash, Left, #state{ring = Ring, options = Options} = State) ->
+    case {weft_ring_table:hash(Ring), Left} of
+        {Hash, []} -> learn(weft_ring_table:forget(gone_max(State) div 2, Ring), [], State);
+        {Hash, _} -> {State#state{options = Options#{witnesses => {Hash, Left}}}, []};
+        _ -> {State, []}
+    end.
+
+gone_max(#state{options = Options}) -> maps:get(gone_max, Options, ?GONE_MAX).
 
 %% --- drawing ----------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 %% @doc A ring as one node knows it: registers that any two nodes can merge, in any order and as
 %% often as they like, with the same outcome. Of two values of a register the greater one stays.
 %%
-%% There are three kinds of registers:
+%% There are four kinds of registers:
 %% <ul>
 %% <li>`{member, Node}': `{Version, Status, Location}'. A node is `joining' (it has asked),
 %%     `member', `leaving' (it still owns something) or `gone'.</li>
@@ -13,13 +13,17 @@
 %%     owner writes the next epoch, with the name of the next owner, when that has all data. So
 %%     there are no two values of one epoch. If an owner is removed by force, its partitions get a
 %%     higher generation (a version), and what the removed node still writes is lost.</li>
+%% <li>`horizon': `{Version}'. Members with a version up to this one were forgotten, as they were
+%%     gone (`forget/2'). An old ring that has them so, or in an earlier status, does not bring them
+%%     back.</li>
 %% </ul>
 %% A version is `{Counter, Author}', with a counter higher than all that the author has seen.
 %% Partitions are numbers from 0. Not here: who tells whom (`weft_ring_core').
 -module(weft_ring_table).
 
 -export([create/4, empty/1, id/1, size/1, n_val/1, merge/2, with/2, difference/2, registers/1,
-         hash/1, members/2, member/2, set_member/4, owner/2, owners/1, planned/1, planned_members/1,
+         hash/1, members/2, member/2, is_out/2, set_member/4, witnesses/2, forget/2,
+         owner/2, owners/1, planned/1, planned_members/1,
          transfers/2, holder/2, is_promised/2, takes/2, owned/2, give/4,
          seize/3, is_seized/2, set_plan/4, needs_plan/1, orphans/1, menders/1, version/1]).
 -export_type([ring/0, id/0, registers/0, status/0, version/0, baton/0, transfer/0]).
@@ -73,11 +77,20 @@ merge(_, _) -> {error, other_ring}.
 %% @doc The ring, with these registers merged into it.
 -spec with(registers(), ring()) -> ring().
 with(More, {Id, Registers}) ->
-    {Id, maps:fold(fun(Key, Value, Acc) -> Acc#{Key => greater(Value, maps:get(Key, Acc, Value))}
-                   end, Registers, More)}.
+    {Id, remembered(maps:fold(fun(Key, Value, Acc) ->
+                                  Acc#{Key => greater(Value, maps:get(Key, Acc, Value))}
+                              end, Registers, More))}.
 
 greater(A, B) when A >= B -> A;
 greater(_, B) -> B.
+
+%% What is behind the horizon counts for nothing, on whichever side of a merge it was.
+remembered(#{horizon := {Horizon}} = Registers) ->
+    maps:filter(fun({member, _}, {Version, _, _}) -> Version > Horizon;
+                   (_, _) -> true
+                end, Registers);
+remembered(Registers) ->
+    Registers.
 
 %% @doc Registers of the first ring that are greater than those of the second.
 -spec difference(ring(), ring()) -> registers().
@@ -118,6 +131,10 @@ member(Node, {_, Registers}) ->
         #{} -> none
     end.
 
+%% @doc Is a node in the ring no more? One that was forgotten is as one that never was.
+-spec is_out(node(), ring()) -> boolean().
+is_out(Node, Ring) -> lists:member(member(Node, Ring), [gone, none]).
+
 %% @doc A node has another status from now on. It keeps its location if it is `keep'.
 -spec set_member(node(), status(), {keep | {location, term()}, version()}, ring()) -> ring().
 set_member(Node, Status, {Location, Version}, {Id, Registers}) ->
@@ -126,6 +143,33 @@ set_member(Node, Status, {Location, Version}, {Id, Registers}) ->
                 {keep, #{{member, Node} := {_, _, Old}}} -> Old
             end,
     {Id, Registers#{{member, Node} => {Version, Status, Where}}}.
+
+%% @doc Who has to have this ring before nodes that are gone may be forgotten: all that are in it,
+%% members first. Nobody if no more than Max are gone, or if something has yet to move or to be
+%% planned.
+-spec witnesses(Max :: non_neg_integer(), ring()) -> [node()].
+witnesses(Max, Ring) ->
+    case length(members([gone], Ring)) > Max
+        andalso not needs_plan(Ring) andalso owners(Ring) =:= planned(Ring) of
+        true -> [Node || {Node, _} <- members([member], Ring) ++ members([joining, leaving], Ring)];
+        false -> []
+    end.
+
+%% @doc The ring with no more than Keep of the nodes that are gone: those that went last.
+%%
+%% What its witnesses change when they have this ring has a higher version than all in it, and so
+%% than the horizon. Nodes that are not gone get a version between the two, which no author has: it
+%% is the same whoever does this with this ring.
+-spec forget(Keep :: non_neg_integer(), ring()) -> ring().
+forget(Keep, {Id, Registers} = Ring) ->
+    Gone = lists:sort([Version || {{member, _}, {Version, gone, _}} <- maps:to_list(Registers)]),
+    Horizon = lists:nth(length(Gone) - Keep, Gone),
+    After = version({'', Ring}),
+    Known = maps:map(fun({member, _}, {Version, Status, Location})
+                           when Version =< Horizon, Status =/= gone -> {After, Status, Location};
+                        (_, Value) -> Value
+                     end, Registers),
+    {Id, remembered(Known#{horizon => {Horizon}})}.
 
 %% @doc The owners that there shall be, in the order of the partitions; none in a ring of which the
 %% plan is not known.
@@ -170,13 +214,13 @@ owned(Node, Ring) ->
     [P || {P, Owner} <- numbered(owners(Ring)), Owner =:= Node].
 
 %% @doc What a node owns and shall hand to others, each with its baton. Of two commits at the same
-%% time one may plan for a node that leaves by the other: it gets nothing more.
+%% time one may plan for a node that leaves by the other: it gets nothing more. Nor does one that
+%% was forgotten, whatever an old ring planned.
 -spec transfers(node(), ring()) -> [transfer()].
 transfers(Node, Ring) ->
-    Leaving = [Other || {Other, _} <- members([leaving, gone], Ring)],
     [{P, Baton, To} || {P, To} <- numbered(planned(Ring)), To =/= Node,
                        {Baton, Owner} <- [holder(P, Ring)], Owner =:= Node,
-                       not lists:member(To, Leaving)].
+                       lists:member(member(To, Ring), [joining, member])].
 
 %% @doc The owner of a partition, with its baton.
 -spec holder(non_neg_integer(), ring()) -> {baton(), node() | none}.
