@@ -4,8 +4,8 @@
 -module(weft_crdt_world).
 
 -export([new/2, link/3, cut/3, restart/2, crash/4, tear/3, depart/2, arrive/2, answers/2, disk/2,
-         command/3, reply/3, deliver/2, in_order/2, double/2, lose/2, settle/1, settle/2, tick/2,
-         event/3, value/3, bytes/1, sent/1, warnings/1, told/1, forget/1, nodes/1, bad/0]).
+         command/3, reply/3, deliver/2, in_order/2, one_way/3, double/2, lose/2, settle/1, settle/2,
+         tick/2, event/3, value/3, bytes/1, sent/1, warnings/1, told/1, forget/1, nodes/1, bad/0]).
 
 -include_lib("proper/include/proper.hrl").
 
@@ -135,6 +135,12 @@ in_order(0, World) -> World;
 in_order(_, #world{queue = []} = World) -> World;
 in_order(Count, #world{queue = Queue} = World) ->
     in_order(Count - 1, deliver(length(Queue) - 1, World)).
+
+%% All that is on its way from one node to the other.
+one_way(From, To, #world{queue = Queue} = World) ->
+    {Now, Later} = lists:partition(fun({F, T, _}) -> {F, T} =:= {From, To} end, Queue),
+    lists:foldr(fun({_, _, Msg}, W) -> event(To, {message, From, Msg}, W) end,
+                World#world{queue = Later}, Now).
 
 double(_, #world{queue = []} = World) -> World;
 double(Nth, #world{queue = Queue} = World) -> World#world{queue = [nth(Nth, Queue) | Queue]}.

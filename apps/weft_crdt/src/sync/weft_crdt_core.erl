@@ -3,9 +3,10 @@
 %%
 %% Changes: an operation makes a delta. It is merged here, and waits for each neighbour that this
 %% node serves, joined with what waits already. A neighbour gets one message at a time (`{deltas,
-%% Seq, Served, Shared, Own}') and acknowledges it (`{ack, Seq}'). Of what arrives, only what is new
-%% is merged and passed on (Enes et al. 2019): not to the sender, and of the part `Shared' not to
-%% those whom the sender serves as well (`Served').
+%% Seq, Served, Shared, Own}') and acknowledges it (`{ack, Seq}'); one without content asks whether
+%% the one before has arrived (`weft_crdt_sending'). Of what arrives, only what is new is merged and
+%% passed on (Enes et al. 2019): not to the sender, and of the part `Shared' not to those whom the
+%% sender serves as well (`Served').
 %%
 %% Comparison: at the beginning of a link, every `sync_ms' with one neighbour, and with one for whom
 %% something was dropped, see `weft_crdt_compare'. Whatever is lost otherwise (a node that ends, a
@@ -250,10 +251,11 @@ compare(Node, #state{entries = Entries0, peers = Peers} = State) ->
 
 timer(flush, #state{peers = Peers} = State) ->
     flush(weft_crdt_peers:nodes(Peers), State#state{is_flushing = false});
-timer({resend, Node, Seq}, #state{peers = Peers0} = State) ->
-    case weft_crdt_sending:is_due(Node, Seq, Peers0) of
-        {true, Peers} -> flush_one(Node, State#state{peers = Peers});
-        false -> {State, []}
+timer({resend, Node, Seq}, #state{peers = Peers0, options = Options} = State) ->
+    case weft_crdt_sending:late(Node, Seq, Options, Peers0) of
+        {ask, Effects, Peers} -> {State#state{peers = Peers}, Effects};
+        {given_up, Peers} -> flush_one(Node, State#state{peers = Peers});
+        nothing -> {State, []}
     end;
 timer(sync, #state{peers = Peers, rand = Rand0, syncs = Syncs} = Before) ->
     State0 = Before#state{syncs = Syncs + 1},
