@@ -11,7 +11,9 @@
 
 policy_test_() ->
     {foreach, fun prepared/0, fun cleared/1,
-     [fun nobody_counts/1, fun alone_among_three/1, fun applications_are_paused/1,
+     [fun nobody_counts/1, fun alone_among_three/1, fun who_has_a_route_is_reached/1,
+      fun a_route_that_comes_in_time_counts/1, fun subscribers_outlive_the_process/1,
+      fun applications_are_paused/1,
       fun what_was_paused_is_remembered/1, fun a_short_split_leaves_applications_running/1,
       fun what_is_started_in_the_minority_is_paused/1, fun what_does_not_start_is_tried_again/1,
       fun an_application_is_what_it_was/1, fun what_is_needed_is_what_it_was/1,
@@ -29,7 +31,8 @@ prepared() ->
 cleared(_) ->
     ok = killed(weft_partition),
     ok = killed(weft_partition_applications),
-    ok = weft_view:clear(weft_partition_applications),
+    [ok = weft_view:clear(Owner) || Owner <- [?MODULE, weft_partition,
+                                              weft_partition_applications]],
     [begin _ = application:stop(App), _ = application:unload(App) end
      || App <- [weft_user, weft_slow]],
     [application:unset_env(weft, Key)
@@ -54,6 +57,55 @@ alone_among_three(_) ->
         ?assertEqual(minority, weft_partition:side()),
         ok = voters([node()]),
         ?assertMatch({majority, _}, told())
+    end)}.
+
+%% Where circuits are hidden there is no connection with him before somebody talks with him.
+who_has_a_route_is_reached(_) ->
+    {timeout, 60, ?_test(begin
+        {ok, _} = weft_partition:start_link(),
+        ok = weft_partition:subscribe(),
+        ok = has_route('b@nowhere'),
+        ok = voters([node(), 'b@nowhere', 'c@nowhere']),
+        ?assertEqual({majority, #{reachable => lists:sort([node(), 'b@nowhere']),
+                                  unreachable => ['c@nowhere']}}, told())
+    end)}.
+
+%% Nobody tells the process of a route. The times are over when the test says so.
+a_route_that_comes_in_time_counts(_) ->
+    {timeout, 60, ?_test(begin
+        ok = application:set_env(weft, partition_grace_ms, 60000),
+        {ok, Pid} = weft_partition:start_link(),
+        ok = weft_partition:subscribe(),
+        ok = voters([node(), 'b@nowhere', 'c@nowhere']),
+        {minority, Ref} = next(),
+        ok = has_route('b@nowhere'),
+        Pid ! {lasted, Ref},
+        {majority, Later} = next(),
+        Pid ! {lasted, Later},
+        ?assertMatch({majority, _}, told())
+    end)}.
+
+has_route(Node) -> weft_view:put(?MODULE, {route, Node}, {Node, 1000, 1}).
+
+next() ->
+    {partition, _Side, Next, _Subscribers} = sys:get_state(weft_partition),
+    Next.
+
+%% One that has ended is forgotten, one that subscribes again is told once.
+subscribers_outlive_the_process(_) ->
+    {timeout, 60, ?_test(begin
+        ok = started(weft_partition),
+        [ok = weft_partition:subscribe() || _ <- [1, 2]],
+        {_, Ended} = spawn_monitor(weft_partition, subscribe, []),
+        receive {'DOWN', Ended, process, _, normal} -> ok end,
+        ok = killed(weft_partition),
+        ok = started(weft_partition),
+        ok = voters([node(), 'b@nowhere', 'c@nowhere']),
+        ?assertMatch({minority, _}, told()),
+        _ = sys:get_state(weft_partition),
+        ?assertEqual(nothing, told(0)),
+        Row = {weft_partition, subscribers},
+        ok = weft_test_nodes:until(fun() -> weft_view:lookup(Row) =:= [self()] end)
     end)}.
 
 applications_are_paused(_) ->
@@ -261,7 +313,9 @@ prep_stop(State) ->
 
 stop(_State) -> ok.
 
-told() ->
-    receive {weft_partition, Side, Info} -> {Side, Info} after 20000 -> nothing end.
+told() -> told(20000).
+
+told(WaitMs) ->
+    receive {weft_partition, Side, Info} -> {Side, Info} after WaitMs -> nothing end.
 
 is_running(App) -> lists:keymember(App, 1, application:which_applications()).

@@ -2,10 +2,12 @@
 %% @doc What this node does when it finds itself in the smaller part of a cluster. This is the one
 %% place for that decision.
 %%
-%% A node is in the `majority' if it is connected with more than half of the nodes that count,
-%% itself included. Those are the configuration key `partition_nodes', or else the voters of all
-%% strong scopes of this node. Without either the side is `unknown'. A change of the side is used
-%% once it has lasted for `partition_grace_ms'.
+%% A node is in the `majority' if it reaches more than half of the nodes that count, itself
+%% included. Those are the configuration key `partition_nodes', or else the voters of all strong
+%% scopes of this node. Without either the side is `unknown'. It reaches a node that it is connected
+%% with, and one to which there is a route: where circuits are hidden, only neighbours are connected
+%% before programs talk with others. A change of the side is used once it has lasted for
+%% `partition_grace_ms'.
 %%
 %% The key `partition_policy' says what follows. With `stay' nothing does (strong names and
 %% singletons refuse and stop by themselves, see `weft_names_strong'). With `pause_minority' the
@@ -13,6 +15,9 @@
 %% there later, and started again on the greater one. With `{callback, {Module, Function}}' Function
 %% is called with the side and what is reachable, in a process of its own. With any policy a
 %% subscriber gets `{weft_partition, Side, Info}'.
+%%
+%% The subscribers are a row of `weft_view', which outlives this process. After a restart of it they
+%% are told the present side, also if it is the one that they know.
 %%
 %% Not here: which side may change data. Strong names decide that by votes, name by name.
 -module(weft_partition).
@@ -24,8 +29,10 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([side/0, status/0]).
 
-%% Nodes that come and go are told at once.
+%% Nodes that come and go are told at once, routes are not.
 -define(LOOK_MS, 5000).
+
+-define(SUBSCRIBERS, {?MODULE, subscribers}).
 
 -type side() :: majority | minority | unknown.
 -type status() :: #{policy := term(), side := side(), reachable := [node()],
@@ -61,7 +68,7 @@ side() ->
         Side -> Side
     end.
 
-%% @doc From now on the caller gets a message for each change.
+%% @doc From now on the caller gets a message for each change, however often it subscribes.
 -spec subscribe() -> ok.
 subscribe() ->
     gen_server:call(?MODULE, {subscribe, self()}).
@@ -69,9 +76,13 @@ subscribe() ->
 %% @private
 -spec init([]) -> {ok, #partition{}}.
 init([]) ->
-    ok = weft_view:clear(?MODULE),
+    ok = weft_view:delete(?MODULE, ?MODULE),
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
-    {ok, look_again(looked(#partition{}))}.
+    Former = case weft_view:lookup(?SUBSCRIBERS) of
+                 undefined -> [];
+                 Pids -> Pids
+             end,
+    {ok, look_again(looked(lists:foldl(fun subscribed/2, #partition{}, Former)))}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #partition{}) -> {reply, term(), #partition{}}.
@@ -81,7 +92,10 @@ handle_call(status, _From, State) ->
               reachable => Reachable, unreachable => Unreachable,
               paused => weft_partition_applications:paused()}, State};
 handle_call({subscribe, Pid}, _From, #partition{subscribers = Subscribers} = State) ->
-    {reply, ok, State#partition{subscribers = Subscribers#{monitor(process, Pid) => Pid}}};
+    {reply, ok, case lists:member(Pid, maps:values(Subscribers)) of
+                    true -> State;
+                    false -> subscribed(Pid, State)
+                end};
 handle_call(Request, _From, State) ->
     {reply, weft_stray:call(Request), State}.
 
@@ -94,11 +108,15 @@ handle_cast(Request, State) ->
 %% @private
 -spec handle_info(term(), #partition{}) -> {noreply, #partition{}}.
 handle_info({lasted, Ref}, #partition{next = {Side, Ref}} = State) ->
-    {noreply, changed(Side, State#partition{side = Side, next = none})};
+    %% A route may have come or gone meanwhile.
+    {noreply, case side_of(reach()) of
+                  Side -> changed(Side, State#partition{side = Side, next = none});
+                  _Another -> looked(State#partition{next = none})
+              end};
 handle_info({lasted, _Former}, State) ->
     {noreply, State};
 handle_info({'DOWN', Ref, process, _, _}, #partition{subscribers = Subscribers} = State) ->
-    {noreply, State#partition{subscribers = maps:remove(Ref, Subscribers)}};
+    {noreply, kept(maps:remove(Ref, Subscribers), State)};
 %% Scopes that are started later bring further voters.
 handle_info(look, State) ->
     ok = still_paused(State),
@@ -108,6 +126,13 @@ handle_info({_NodeUpOrDown, _Node, _Info}, State) ->
 handle_info(Message, State) ->
     ok = weft_stray:message(Message),
     {noreply, State}.
+
+subscribed(Pid, #partition{subscribers = Subscribers} = State) ->
+    kept(Subscribers#{monitor(process, Pid) => Pid}, State).
+
+kept(Subscribers, State) ->
+    ok = weft_view:put(?MODULE, ?SUBSCRIBERS, maps:values(Subscribers)),
+    State#partition{subscribers = Subscribers}.
 
 look_again(State) ->
     _ = weft_period:send(?LOOK_MS, look),
@@ -130,7 +155,10 @@ reach() ->
                 Configured -> Configured
             end,
     Connected = [node() | nodes(connected)],
-    lists:partition(fun(Node) -> lists:member(Node, Connected) end, lists:usort(Nodes)).
+    lists:partition(fun(Node) -> lists:member(Node, Connected) orelse has_route(Node) end,
+                    lists:usort(Nodes)).
+
+has_route(Node) -> weft_overlay:route(Node) =/= {error, no_route}.
 
 side_of({[], []}) -> unknown;
 side_of({Reachable, Unreachable}) when length(Reachable) > length(Unreachable) -> majority;
