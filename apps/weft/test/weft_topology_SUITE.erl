@@ -13,7 +13,8 @@
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2,
          end_per_group/2, end_per_testcase/2]).
--export([a_partition_longer_than_every_timeout_heals_by_itself/1,
+-export([services_count_on_nodes_that_are_not_connected/1,
+         a_partition_longer_than_every_timeout_heals_by_itself/1,
          pg_over_a_star_of_visible_circuits_shows_every_member_everywhere/1,
          circuits_of_a_killed_gateway_are_back_within_a_second/1,
          a_grouped_cluster_that_chats_has_no_events/1,
@@ -22,7 +23,7 @@
          a_circuit_passes_no_more_gateways_than_the_hop_limit/1,
          a_gateway_holds_no_more_than_the_window_for_a_target_that_sleeps/1]).
 %% Run on the nodes.
--export([watch/0, watched/0, talk/2, talker/3, echo/0, sink/1, flood/3]).
+-export([watch/0, watched/0, talk/2, talker/3, echo/0, sink/1, flood/3, locker/1]).
 
 -define(WINDOW_BYTES, 1048576).
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
@@ -40,7 +41,8 @@ groups() ->
                  members_join_leave_crash_and_rejoin]},
      {groups, [], [a_grouped_cluster_that_chats_has_no_events,
                    circuits_of_a_killed_gateway_are_back_within_a_second]},
-     {row, [], [a_circuit_passes_no_more_gateways_than_the_hop_limit,
+     {row, [], [services_count_on_nodes_that_are_not_connected,
+                a_circuit_passes_no_more_gateways_than_the_hop_limit,
                 a_gateway_holds_no_more_than_the_window_for_a_target_that_sleeps]}].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -190,6 +192,33 @@ members_join_leave_crash_and_rejoin(Config) ->
     [C2, D2] = start(lists:nthtail(2, mesh_names()), mesh_env(), mesh_args(), Config),
     until_all_see_all([A, B, C2, D2], 20000).
 
+%% Each end of the row is connected with its neighbour only, and has a route to the next node. The
+%% two locks have two replicas in common.
+services_count_on_nodes_that_are_not_connected(Config) ->
+    [First, Second, Third, Fourth] = Nodes = ?config(nodes, Config),
+    weft_test_nodes:until(fun() -> nodes_of(First) =:= [name(Second)] end),
+    weft_test_nodes:until(fun() -> has_route(First, Third) andalso has_route(Fourth, Second) end),
+    ok = call(First, application, set_env,
+              [weft, partition_nodes, [name(First), name(Third), 'nobody@nowhere']]),
+    ?assertMatch(#{unreachable := ['nobody@nowhere']}, call(First, weft_partition, status, [])),
+    ok = call(First, application, unset_env, [weft, partition_nodes]),
+    Has = call(First, ?MODULE, locker, [row]),
+    weft_test_nodes:until(fun() -> has_lock(First) =:= Has end),
+    Waits = call(Fourth, ?MODULE, locker, [row]),
+    weft_test_nodes:until(fun() -> count(waiting, Nodes) > 0 end),
+    ?assertEqual(undefined, has_lock(Fourth)),
+    [true = call(Node, erlang, exit, [Pid, kill]) || {Node, Pid} <- [{Fourth, Waits},
+                                                                     {First, Has}]],
+    weft_test_nodes:until(fun() -> count(locks, Nodes) =:= 0 end).
+
+has_route(Node, To) ->
+    {error, no_route} =/= call(Node, weft_overlay, route, [name(To)]).
+
+has_lock(Node) -> call(Node, erlang, whereis, [has_lock]).
+
+count(What, Nodes) ->
+    lists:sum([maps:get(What, call(Node, weft_global, info, [])) || Node <- Nodes]).
+
 a_circuit_passes_no_more_gateways_than_the_hop_limit(Config) ->
     [First, _, Third, Fourth] = ?config(nodes, Config),
     weft_test_nodes:until(fun() -> ping(First, Third) =:= pong end),
@@ -276,6 +305,15 @@ talk_on(Echo, UntilMs, Count) ->
         true -> receive after 20 -> talk_on(Echo, UntilMs, Count + 1) end; % pacing: of the talk
         false -> ?MODULE ! {talked, node(Echo), Count}
     end.
+
+%% @doc A process that wants a lock of the whole cluster. It has a name when it has got it, and
+%% keeps it until it ends.
+locker(Resource) ->
+    spawn(fun() ->
+                  true = weft_global:set_lock({Resource, self()}),
+                  true = register(has_lock, self()),
+                  receive the_end -> ok end
+          end).
 
 echo() ->
     receive {From, Message} -> From ! Message, echo() end.

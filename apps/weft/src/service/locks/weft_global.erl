@@ -148,10 +148,15 @@ info() ->
     catch exit:{noproc, _} -> #{}
     end.
 
-%% @doc Like `global:set_lock/1'.
+%% @doc Like `global:set_lock/1', on all nodes that there is a connection or a route to.
 -spec set_lock(id()) -> true.
 set_lock(Id) ->
-    set_lock(Id, weft_global_late:lock_nodes()).
+    set_lock(Id, cluster()).
+
+%% Where only neighbours are connected, those of two nodes may have no node in common, nor the
+%% replicas of a lock.
+cluster() ->
+    lists:usort(weft_global_late:lock_nodes() ++ [Node || {Node, _} <- weft_overlay:routes()]).
 
 -spec set_lock(id(), [node()]) -> true.
 set_lock(Id, Nodes) ->
@@ -170,7 +175,7 @@ set_lock({_, _} = Id, Nodes, Retries) ->
     ok = weft_overlay_sup:reach_members(),
     has(Id)
         orelse begin
-                   ok = connect(Nodes -- [node() | nodes(connected)]),
+                   ok = connect(Nodes -- weft_global_late:lock_nodes()),
                    set(Id, Nodes, {deadline(wait_ms(Retries)), ?PAUSE_MS})
                end.
 
@@ -181,15 +186,21 @@ has(Id) ->
         {_, Keeper, _} -> weft_global_keeper:keeps(Keeper) orelse not del_lock(Id, [])
     end.
 
-%% All at once. One that runs weft keeps locks soon after it is connected.
+%% All at once. One that runs weft keeps locks soon after it is connected, by this process or by
+%% another one. Of one that has been connected a route says that it runs weft.
 connect([]) ->
     ok;
 connect(Nodes) ->
-    Attempts = [spawn_monitor(net_kernel, connect_node, [Node]) || Node <- Nodes],
+    New = Nodes -- [node() | nodes(connected)],
+    Attempts = [spawn_monitor(net_kernel, connect_node, [Node]) || Node <- New],
     lists:foreach(fun({Pid, Monitor}) ->
                           receive {'DOWN', Monitor, process, Pid, _} -> ok end
                   end, Attempts),
-    until_lock_nodes([Node || Node <- Nodes, lists:member(Node, nodes(connected))], ?CONNECTED_MS).
+    Awaited = New ++ [Node || Node <- Nodes -- New, has_route(Node)],
+    Connected = nodes(connected),
+    until_lock_nodes([Node || Node <- Awaited, lists:member(Node, Connected)], ?CONNECTED_MS).
+
+has_route(Node) -> weft_overlay:route(Node) =/= {error, no_route}.
 
 until_lock_nodes(Nodes, LeftMs) ->
     case LeftMs > 0 andalso Nodes -- weft_global_late:lock_nodes() =/= [] of
@@ -217,7 +228,7 @@ del_lock({Resource, Requester} = Id, _Nodes) ->
 %% @doc Like `global:trans/2'.
 -spec trans(id(), fun(() -> Result)) -> Result | aborted.
 trans(Id, Fun) ->
-    trans(Id, Fun, weft_global_late:lock_nodes()).
+    trans(Id, Fun, cluster()).
 
 -spec trans(id(), fun(() -> Result), [node()]) -> Result | aborted.
 trans(Id, Fun, Nodes) ->
