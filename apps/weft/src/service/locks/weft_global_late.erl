@@ -1,11 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Releases locks at replicas that did not answer (`weft_global').
 %%
-%% A replica that comes back before its lease is over believes that the lock is held, so the release
-%% is repeated until it answers. A replica that stays away for longer releases the lock by itself,
-%% and is no longer tried. One process on each node keeps the releases that are still to be told;
-%% for each replica at most one further process tells them, in order. A caller that finds this full
+%% A replica that comes back before its lease is over, or that was only suspended, believes that the
+%% lock is held as long as the process lives that had it. So the release is repeated until the
+%% replica answers, however long it is away, or until that process has ended: this the replica sees
+%% by itself. One process on each node keeps the releases that are still to be told; for each
+%% replica at most one further process tells them, in order. They are rows of `weft_view', too,
+%% which outlive this process: after a restart it goes on with them. A caller that finds this full
 %% tells the replica itself, which is slow, but so there are no more processes than users of locks.
+%% If it remains full the caller gives up after a while.
 -module(weft_global_late).
 -behaviour(gen_server).
 
@@ -18,7 +21,8 @@
 %% A replica that does not answer for so long is taken for dead.
 -define(ANSWER_MS, 10000).
 -define(PAUSE_MS, 500).
-%% A replica that was not reached by so many attempts in a row keeps no lock for this node any more.
+%% After so many attempts in a row that did not reach a replica, releases of processes that have
+%% ended are given up.
 -define(ATTEMPTS_MAX, 20).
 -define(COUNT_MAX, 10000).
 
@@ -54,13 +58,19 @@ release(Replica, Command) ->
         _ -> ok
     end.
 
-%% @doc Leaves it to this process, if there is room. If the process does not run the node is about
-%% to stop, and its locks end with it.
+%% @doc Leaves it to this process, if there is room. One that is just being started again finds the
+%% row, which is written first. Without a table the application is about to stop.
 -spec later(node(), command()) -> ok | full.
 later(Replica, Command) ->
-    try gen_server:call(?MODULE, {later, Replica, Command}, infinity)
-    catch exit:_ -> ok
+    try
+        ok = weft_view:put(?MODULE, row(Replica, Command), erlang:unique_integer([monotonic])),
+        gen_server:call(?MODULE, {later, Replica, Command}, infinity)
+    catch
+        exit:_ItEnded -> ok;
+        error:badarg -> ok
     end.
+
+row(Replica, Command) -> {?MODULE, {Replica, Command}}.
 
 %% @doc How many releases are still to be told.
 -spec count() -> non_neg_integer().
@@ -71,9 +81,10 @@ insist(_Home, _Command, ?ATTEMPTS_MAX) ->
     ok;
 insist(Replica, Command, Attempt) ->
     receive after ?PAUSE_MS -> ok end,
-    case lists:member(Replica, lock_nodes()) andalso tell(Replica, Command) of
-        true -> ok;
-        false -> insist(Replica, Command, Attempt + 1)
+    IsTold = lists:member(Replica, lock_nodes()) andalso tell(Replica, Command),
+    case IsTold orelse later(Replica, Command) of
+        full -> insist(Replica, Command, Attempt + 1);
+        _ -> ok
     end.
 
 %% @private
@@ -96,17 +107,17 @@ lock_nodes() ->
 %% @private
 init(Options) ->
     Defaults = #{tell => fun ?MODULE:tell/2, pause_ms => ?PAUSE_MS, count_max => ?COUNT_MAX},
-    {ok, #late{options = maps:merge(Defaults, Options)}}.
+    Late = #late{options = maps:merge(Defaults, Options)},
+    {ok, lists:foldl(fun({{Replica, Command}, _Number}, L) -> added(Replica, Command, L) end,
+                     Late, lists:keysort(2, weft_view:all(?MODULE)))}.
 
 %% @private
-handle_call({later, _, _}, _From, #late{count = Count, options = #{count_max := Max}} = Late)
-  when Count >= Max ->
+handle_call({later, Replica, Command}, _From,
+            #late{count = Count, options = #{count_max := Max}} = Late) when Count >= Max ->
+    ok = weft_view:delete(?MODULE, row(Replica, Command)),
     {reply, full, Late};
-handle_call({later, Replica, Command}, _From, #late{replicas = Replicas, count = Count} = Late) ->
-    _ = Replicas =:= #{} andalso pause(Late),
-    #home{commands = Commands} = Row = maps:get(Replica, Replicas, #home{}),
-    Longer = Row#home{commands = queue:in(Command, Commands)},
-    {reply, ok, Late#late{replicas = Replicas#{Replica => Longer}, count = Count + 1}};
+handle_call({later, Replica, Command}, _From, Late) ->
+    {reply, ok, added(Replica, Command, Late)};
 handle_call(count, _From, #late{count = Count} = Late) ->
     {reply, Count, Late};
 handle_call(Request, _From, State) ->
@@ -135,6 +146,12 @@ handle_info(Message, State) ->
     ok = weft_stray:message(Message),
     {noreply, State}.
 
+added(Replica, Command, #late{replicas = Replicas, count = Count} = Late) ->
+    _ = Replicas =:= #{} andalso pause(Late),
+    #home{commands = Commands} = Row = maps:get(Replica, Replicas, #home{}),
+    Longer = Row#home{commands = queue:in(Command, Commands)},
+    Late#late{replicas = Replicas#{Replica => Longer}, count = Count + 1}.
+
 pause(#late{options = #{pause_ms := PauseMs}}) ->
     erlang:send_after(PauseMs, self(), attempt).
 
@@ -160,13 +177,23 @@ tell_all(Tell, Replica, Commands) ->
 
 told(Replica, Told, #late{replicas = Replicas, count = Count} = Late) ->
     #{Replica := #home{commands = Commands, attempts = Attempts} = Row} = Replicas,
-    {_, Left} = queue:split(Told, Commands),
-    Failed = case Told of 0 -> Attempts + 1; _ -> 0 end,
-    case queue:is_empty(Left) orelse Failed =:= ?ATTEMPTS_MAX of
-        true ->
-            Late#late{replicas = maps:remove(Replica, Replicas),
-                      count = Count - queue:len(Commands)};
-        false ->
-            Again = Row#home{commands = Left, attempts = Failed, is_told = false},
-            Late#late{replicas = Replicas#{Replica := Again}, count = Count - Told}
-    end.
+    {Over, Left, Failed} = case {Told, Attempts + 1} of
+                               {0, ?ATTEMPTS_MAX} -> ended(queue:to_list(Commands));
+                               {0, InARow} -> {[], Commands, InARow};
+                               _ -> answered(queue:split(Told, Commands))
+                           end,
+    lists:foreach(fun(Command) -> ok = weft_view:delete(?MODULE, row(Replica, Command)) end, Over),
+    Fewer = case queue:is_empty(Left) of
+                true -> maps:remove(Replica, Replicas);
+                false -> Replicas#{Replica := Row#home{commands = Left, attempts = Failed,
+                                                       is_told = false}}
+            end,
+    Late#late{replicas = Fewer, count = Count - length(Over)}.
+
+answered({Told, Left}) ->
+    {queue:to_list(Told), Left, 0}.
+
+ended(Commands) ->
+    {Live, Ended} = lists:partition(fun({delete, _, _, {Pid, _}}) -> is_process_alive(Pid) end,
+                                    Commands),
+    {Ended, queue:from_list(Live), 0}.
