@@ -15,7 +15,8 @@
          a_process_of_another_node_is_registered_there/1, one_is_left_after_a_split/1,
          names_of_a_paused_minority_are_given_up/1,
          ten_thousand_names_of_a_killed_node_are_gone_within_a_second/1,
-         a_restarted_driver_knows_its_names/1, names_cross_circuits/1,
+         a_restarted_driver_knows_its_names/1, scopes_come_back_with_the_services/1,
+         names_cross_circuits/1,
          names_run_on_stock_distribution/1, more_names_than_a_queue_takes_get_across/1,
          a_name_of_a_group_stays_in_it/1,
          a_bad_scope_stops_the_application_with_a_text/1]).
@@ -36,7 +37,8 @@ all() ->
      more_names_than_a_queue_takes_get_across,
      a_bad_scope_stops_the_application_with_a_text, behaviours_are_called_by_name,
      names_are_seen_everywhere, a_restarted_driver_knows_its_names, a_name_of_a_group_stays_in_it,
-     errors_say_what, a_process_of_another_node_is_registered_there,
+     errors_say_what, scopes_come_back_with_the_services,
+     a_process_of_another_node_is_registered_there,
      ten_thousand_names_of_a_killed_node_are_gone_within_a_second].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -192,6 +194,28 @@ a_restarted_driver_knows_its_names(Config) ->
     %% It watches the process again.
     true = call(A, erlang, exit, [hd(Pids), kill]),
     [until(fun() -> lookup(Node, name(A)) =:= undefined end) || Node <- [A, B]].
+
+%% What was started later comes back when the supervisor of the services ends, but for what was
+%% stopped.
+scopes_come_back_with_the_services(Config) ->
+    [A | _] = shared(Config),
+    [ok = call(A, weft_names, start_scope, [Scope, #{}]) || Scope <- [stays, stopped]],
+    {ok, _} = call(A, weft_pg, start, [later]),
+    ok = call(A, weft_names, stop_scope, [stopped]),
+    Before = [_, _, _] = processes(A),
+    true = call(A, erlang, exit, [hd(Before), kill]),
+    until(fun() -> is_all_new(Before, processes(A)) end),
+    Pid = call(A, ?MODULE, hold, [[{stays, n}]]),
+    ?assertEqual(Pid, call(A, weft_names, whereis_name, [{stays, n}])),
+    ok = call(A, weft_pg, join, [later, g, Pid]),
+    ?assertEqual([Pid], call(A, weft_pg, get_members, [later, g])),
+    ?assertEqual(undefined, call(A, erlang, whereis, [weft_names_stopped])),
+    ok = call(A, weft_names, stop_scope, [stays]).
+
+processes(Node) ->
+    [call(Node, erlang, whereis, [Name]) || Name <- [weft_service_sup, weft_names_stays, later]].
+
+is_all_new(Before, Now) -> lists:all(fun is_pid/1, Now) andalso Now -- Before =:= Now.
 
 %% a - g - b: who registers reaches for all members.
 names_cross_circuits(Config) ->

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Supervisor of the services that run on ordinary distribution (`weft_node_links'): one child
-%% each, independent of one another. Those that are started later come by `weft_services'.
+%% each, independent of one another. Those that are started later come by `weft_services', which
+%% also knows them when this supervisor is started again.
 %%
 %% A service of the whole cluster asks for a connection to every member when it is first used
 %% (`weft_overlay_sup:reach_members/0'). If the topology is partial and circuits are made on demand,
@@ -19,7 +20,10 @@ start_link() ->
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
     ok = weft_suspension:new(),
-    {ok, {#{strategy => one_for_one, intensity => 10, period => 10}, children()}}.
+    Children = children(),
+    Ids = [Id || #{id := Id} <- Children],
+    Added = [Child || #{id := Id} = Child <- weft_services:added(), not lists:member(Id, Ids)],
+    {ok, {#{strategy => one_for_one, intensity => 10, period => 10}, Children ++ Added}}.
 
 %% One line for each service.
 children() ->
