@@ -3,8 +3,9 @@
 %% Node}}'. A member comes when it is connected or joins. It goes when it is lost or leaves, when
 %% the group is deleted, or when this node leaves it.
 %%
-%% A subscriber gets each change once, however often the driver of the groups was restarted. Its
-%% subscriptions end with it.
+%% A subscriber gets each change once, however often the driver of the groups was restarted, or this
+%% process: what was told last, and who subscribes to what, are rows of `weft_view', which outlives
+%% it. The subscriptions of a subscriber end with it.
 -module(weft_group_monitor).
 -behaviour(gen_server).
 
@@ -12,6 +13,10 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(RETRY_MS, 100).
+
+%% The kinds of rows: the connected members by group, and the groups by subscriber.
+-define(FELLOWS, weft_group_fellows).
+-define(SUBSCRIBERS, weft_group_subscribers).
 
 -record(state, {
     fellows = #{} :: #{weft_group_table:name() => [node()]},
@@ -33,7 +38,10 @@ unsubscribe(Name, Pid) -> gen_server:call(?MODULE, {unsubscribe, Name, Pid}).
 -spec init([]) -> {ok, #state{}}.
 init([]) ->
     self() ! listen,
-    {ok, #state{}}.
+    Subscribers = [{Pid, {monitor(process, Pid), Names}}
+                   || {Pid, Names} <- weft_view:all(?SUBSCRIBERS)],
+    {ok, #state{fellows = maps:from_list(weft_view:all(?FELLOWS)),
+                subscribers = maps:from_list(Subscribers)}}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, ok | {ok, [node()]}, #state{}}.
@@ -42,20 +50,27 @@ handle_call({subscribe, Name, Pid}, _From, #state{subscribers = Subscribers} = S
                        #{Pid := Known} -> Known;
                        #{} -> {monitor(process, Pid), []}
                    end,
-    {reply, {ok, fellows(Name, State)},
-     State#state{subscribers = Subscribers#{Pid => {Ref, lists:usort([Name | Names])}}}};
+    {reply, {ok, fellows(Name, State)}, subscribed(Pid, Ref, lists:usort([Name | Names]), State)};
 handle_call({unsubscribe, Name, Pid}, _From, #state{subscribers = Subscribers} = State) ->
     {reply, ok, case Subscribers of
                     #{Pid := {Ref, [Name]}} ->
                         true = demonitor(Ref, [flush]),
-                        State#state{subscribers = maps:remove(Pid, Subscribers)};
+                        gone(Pid, State);
                     #{Pid := {Ref, Names}} ->
-                        State#state{subscribers = Subscribers#{Pid := {Ref, Names -- [Name]}}};
+                        subscribed(Pid, Ref, Names -- [Name], State);
                     #{} ->
                         State
                 end};
 handle_call(Request, _From, State) ->
     {reply, weft_stray:call(Request), State}.
+
+subscribed(Pid, Ref, Names, #state{subscribers = Subscribers} = State) ->
+    ok = weft_view:put(?MODULE, {?SUBSCRIBERS, Pid}, Names),
+    State#state{subscribers = Subscribers#{Pid => {Ref, Names}}}.
+
+gone(Pid, #state{subscribers = Subscribers} = State) ->
+    ok = weft_view:delete(?MODULE, {?SUBSCRIBERS, Pid}),
+    State#state{subscribers = maps:remove(Pid, Subscribers)}.
 
 fellows(all, #state{fellows = Fellows}) -> lists:usort(lists:append(maps:values(Fellows)));
 fellows(Name, #state{fellows = Fellows}) -> maps:get(Name, Fellows, []).
@@ -76,7 +91,7 @@ handle_info({weft_notice, weft_groups, _Other}, State) ->
     {noreply, State};
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, #state{subscribers = Subscribers} = State)
   when is_map_key(Pid, Subscribers) ->
-    {noreply, State#state{subscribers = maps:remove(Pid, Subscribers)}};
+    {noreply, gone(Pid, State)};
 handle_info({'DOWN', _Ref, process, _Driver, _Reason}, State) ->
     {noreply, listen(undefined, State)};
 handle_info(Message, State) ->
@@ -114,9 +129,12 @@ changed(Name, What, Node, #state{fellows = Fellows} = State) ->
     end.
 
 kept(Name, [], #state{fellows = Fellows} = State) ->
+    ok = weft_view:delete(?MODULE, {?FELLOWS, Name}),
     State#state{fellows = maps:remove(Name, Fellows)};
 kept(Name, Nodes, #state{fellows = Fellows} = State) ->
-    State#state{fellows = Fellows#{Name => lists:sort(Nodes)}}.
+    Sorted = lists:sort(Nodes),
+    ok = weft_view:put(?MODULE, {?FELLOWS, Name}, Sorted),
+    State#state{fellows = Fellows#{Name => Sorted}}.
 
 tell(Name, What, Node, #state{subscribers = Subscribers} = State) ->
     _ = [Pid ! {weft_group, Name, {What, Node}}
