@@ -4,16 +4,24 @@
 %% the others.
 %%
 %% The file is text: `{weft_groups, 1, Clock, [{Name, Entry}]}'. It is replaced as a whole, a moment
-%% after a change; so after a crash it is either the version before or the new one.
+%% after a change; so after a crash it is either the version before or the new one. What can not be
+%% written, as while the disk is full, is tried again until it is.
 -module(weft_group_file).
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/0, load/1, save/0, save/2]).
+-export([start_link/0, load/1, save/0, save/2, save_again/0]).
+
+-define(AGAIN_MS, 10000).
+
+%% The row of `weft_view' that there is while the file lacks what could not be written.
+-define(LACKS, {?MODULE, lacks}).
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
-    weft_group_changes:start_link(?MODULE, #{changed => fun ?MODULE:save/0}).
+    weft_group_changes:start_link(?MODULE, #{changed => fun ?MODULE:save/0,
+                                             at_intervals => {?AGAIN_MS,
+                                                              fun ?MODULE:save_again/0}}).
 
 %% @doc The content of the file, or no groups if there is no file yet. An unreadable file is an
 %% error, because to start without it would be to lose it.
@@ -64,10 +72,29 @@ write(Path, Bytes) ->
 %% @private The present groups.
 -spec save() -> ok.
 save() ->
-    case save(weft_config:get(groups_file), weft_driver:command(weft_groups, table)) of
-        ok -> ok;
-        {error, Reason} ->
-            ?LOG_ERROR("weft: groups_file ~ts can not be written: ~ts. The present groups will "
-                       "be lost if all nodes are restarted",
-                       [weft_config:get(groups_file), file:format_error(Reason)])
+    Path = weft_config:get(groups_file),
+    saved(save(Path, weft_driver:command(weft_groups, table)), lacks(), Path).
+
+%% @private
+-spec save_again() -> ok.
+save_again() ->
+    case lacks() of
+        true -> save();
+        false -> ok
     end.
+
+lacks() -> weft_view:lookup(?LACKS) =:= true.
+
+%% Each failure is logged once, and its end.
+saved(ok, false, _Path) ->
+    ok;
+saved(ok, true, Path) ->
+    ok = weft_view:delete(?MODULE, ?LACKS),
+    ?LOG_NOTICE("weft: groups_file ~ts could be written again; it has the present groups", [Path]);
+saved({error, _Reason}, true, _Path) ->
+    ok;
+saved({error, Reason}, false, Path) ->
+    ok = weft_view:put(?MODULE, ?LACKS, true),
+    ?LOG_ERROR("weft: groups_file ~ts can not be written: ~ts. The present groups will be lost if "
+               "all nodes are restarted before it can. It is tried again every ~b s",
+               [Path, file:format_error(Reason), ?AGAIN_MS div 1000]).
