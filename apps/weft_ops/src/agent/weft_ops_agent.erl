@@ -11,7 +11,7 @@
 %% Of a free node for which this one is the witness only that it is silent is told here: its own
 %% agent tells the rest. When it has left the cluster it is not missed.
 %%
-%% Alarms go to the log, to a webhook if there is one, and to whoever asks (`weft_ops:alarms/0').
+%% Alarms go to the log, to a webhook if there is one (`weft_ops_tell'), and to whoever asks.
 %% The other agent gets those that nobody reports here any more (`weft_ops_handover'): they are not
 %% over. So does that of a group which this node has left. As long as no member with weft_ops is
 %% there, this node goes on. They begin anew when an agent ends and another node takes its place.
@@ -113,7 +113,7 @@ handle_call({acknowledge, Id, Comment}, _From, #agent{alarms = Alarms0} = Agent)
         {ok, Alarms} ->
             [Alarm] = [Alarm || #{id := Of} = Alarm <- weft_ops_alarms_core:list(Alarms),
                                 Of =:= Id],
-            ok = told({acknowledged, Alarm}),
+            ok = weft_ops_tell:alarm({acknowledged, Alarm}),
             {reply, ok, noted([weft_ops_events:alarm({acknowledged, Alarm}, system_ms())],
                               Agent#agent{alarms = Alarms})};
         {error, Reason} -> {reply, {error, Reason}, Agent}
@@ -412,8 +412,7 @@ looked(NowMs, #agent{thresholds = Thresholds, alarms = Before} = Agent) ->
     Conditions = weft_ops_anomalies:find(known(NowMs, Agent), weft_group:groups(), Thresholds,
                                          Told),
     {Alarms, Events} = weft_ops_alarms_core:observe(Conditions, NowMs, Before),
-    lists:foreach(fun log/1, Events),
-    lists:foreach(fun told/1, Events),
+    lists:foreach(fun weft_ops_tell:alarm/1, Events),
     noted([weft_ops_events:alarm(Event, system_ms()) || Event <- Events],
           counted(Agent#agent{alarms = Alarms})).
 
@@ -425,18 +424,6 @@ counted(#agent{alarms = Alarms, left_out = Before, is_full = WasFull} = Agent) -
                      "This is not logged again until there was room for all.",
                      [LeftOut - Before]),
     Agent#agent{left_out = LeftOut, is_full = LeftOut > Before}.
-
-told(Event) ->
-    ok = weft_ops_webhook:tell(Event),
-    weft_ops_telemetry:alarm(Event).
-
-log({raised, #{severity := critical} = Alarm}) -> ?LOG_ERROR("~ts", [words("", Alarm)]);
-log({raised, #{severity := warning} = Alarm}) -> ?LOG_WARNING("~ts", [words("", Alarm)]);
-log({raised, #{severity := note} = Alarm}) -> ?LOG_NOTICE("~ts", [words("", Alarm)]);
-log({cleared, Alarm}) -> ?LOG_NOTICE("~ts", [words("over: ", Alarm)]).
-
-words(Over, #{id := {Kind, Node, _About}, text := Text}) ->
-    io_lib:format("~ts~ts on ~ts: ~ts", [Over, Kind, Node, Text]).
 
 noted([], Agent) ->
     Agent;

@@ -41,7 +41,7 @@
                  dead :: [non_neg_integer()],
                  rand :: rand:state(),
                  ticker = weft_sim_ticker:new() :: weft_sim_ticker:ticker(),
-                 rest = none :: none | weft_stream_core:rest(),
+                 rest = none :: none | weft_stream_tick:rest(),
                  %% Packets that the peer must have sent, and those that it must come to read.
                  read = 0 :: non_neg_integer(),
                  written = 0 :: non_neg_integer(),
@@ -154,7 +154,7 @@ look(NowMs, #stream{ticker = Ticker0, rand = Rand0} = Stream0) ->
     end.
 
 tick(NowMs, #stream{core = Core0, rest = Rest0, written = Before} = Stream0, Later) ->
-    case weft_stream_core:tick_at_rest(Before, Rest0) of
+    case weft_stream_tick:at_rest(Before, Rest0) of
         in_use ->
             {Stream, Effects} = carry_out(weft_stream_core:tick(Core0), NowMs, Stream0, [Later]),
             {heard_news(ticked, Stream#stream{core = weft_stream_core:spare(Core0)}), Effects};

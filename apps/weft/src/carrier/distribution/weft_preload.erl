@@ -26,8 +26,9 @@
          weft_period, weft_relay, weft_sender_queues, weft_session, weft_session_core,
          weft_session_counters, weft_session_counts, weft_session_input, weft_session_memory,
          weft_session_socket, weft_stranger, weft_strangers, weft_strangers_core, weft_stream,
-         weft_stream_core, weft_stream_end, weft_switch, weft_switch_core, weft_switch_gateway,
-         weft_switch_state, weft_tunnel, weft_view, weft_window_core, weft_wire]).
+         weft_stream_core, weft_stream_end, weft_stream_tick, weft_switch, weft_switch_core,
+         weft_switch_gateway, weft_switch_state, weft_tunnel, weft_view, weft_window_core,
+         weft_wire]).
 %% Modules of OTP that those, or the kernel, call for a connection.
 -define(OTP, [crypto, dist_util, string, timer, unicode_util]).
 

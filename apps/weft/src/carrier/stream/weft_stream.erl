@@ -345,7 +345,7 @@ rest(#stream{core = Core, counters = Counters}) ->
 -spec tick_at_rest(Owner :: pid(), weft_session_counters:counters()) -> IsAtRest :: boolean().
 tick_at_rest(Owner, Counters) ->
     Written = weft_session_counters:written(Counters),
-    case weft_stream_core:tick_at_rest(Written, weft_sessions:at_rest(Owner)) of
+    case weft_stream_tick:at_rest(Written, weft_sessions:at_rest(Owner)) of
         in_use ->
             false;
         Effects ->

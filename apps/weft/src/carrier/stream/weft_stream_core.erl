@@ -21,9 +21,9 @@
 
 -export([initiator/2, acceptor/4, connect/2, close/1, handle/3, acked/3, relayed/2, lane_ready/2,
          say_accepted/1, room/1, room/2, can_send/1, to_flush/1, window_bytes/1, push/5, flush/2,
-         sent/4, lanes/1, tick/1, spare/1, rest/2, tick_at_rest/2, incarnation/1, last_break/1,
-         info/1, code_change/1]).
--export_type([state/0, path/0, event/0, effect/0, outcome/0, write/0, rest/0]).
+         sent/4, lanes/1, tick/1, spare/1, rest/2, incarnation/1, last_break/1, info/1,
+         code_change/1]).
+-export_type([state/0, path/0, event/0, effect/0, outcome/0, write/0]).
 -compile({inline, [push_whole/5]}). % on the way of each message
 
 %% The window never shrinks below this, except while the round trip is measured.
@@ -49,9 +49,9 @@
         %% To the effect again the answer is {closed, _, any, ..}.
         weft_path_search:effect()
         %% To be written, outside of the numbering. What was received is said with the first.
-      | {accept, lane(), label()} | {tick, [lane()], label()} | {incarnation, lane(), label()}
+      | {accept, lane(), label()} | {incarnation, lane(), label()} | weft_stream_tick:effect()
         %% For what the kernel's ticker asks (`weft_session_counts'), and for counters of the node.
-      | {for_ticker, path_in | tick_out} | {count, resumes | repairs}
+      | {for_ticker, path_in} | {count, resumes | repairs}
         %% To be asked of the kernel.
       | {losses, [lane()]}
         %% It is not at rest any more (`rest/2').
@@ -64,9 +64,6 @@
 %% The payload to write now, which counts as `payload_out', or none: it was kept and will be written
 %% by `flush/2'.
 -type write() :: {write, lane(), label(), weft_outbound_core:item(), state()} | {kept, state()}.
-
-%% Of a stream that has written so many packets, with the ticks since then.
--type rest() :: {lane(), label(), Written :: non_neg_integer()}.
 
 -record(path, {link :: link(), label :: label(),
                lanes :: weft_lane_turns:turns(lane())}).
@@ -276,7 +273,7 @@ spare(Stream) ->
 
 %% @doc Where ticks are to be written without asking the stream, if nothing waits: until the next
 %% event, or until more is written than the packets until now and those ticks.
--spec rest(Written :: non_neg_integer(), state()) -> rest() | none.
+-spec rest(Written :: non_neg_integer(), state()) -> weft_stream_tick:rest() | none.
 rest(Written, #stream{path = #path{label = Label, lanes = Lanes} = Path, resend = [],
                       rest = none, out = Out}) ->
     case weft_outbound_core:is_acked(Out) andalso weft_lane_turns:is_spared(Lanes) of
@@ -385,21 +382,10 @@ acked(Sequence, NowUs, #stream{out = Out0, path = Path} = Stream) ->
             {Stream#stream{out = Out}, []}
     end.
 
-%% @doc A tick of the kernel's ticker: a packet outside the numbering, which may be lost. It is
-%% answered by an acknowledgement, and proves to the peer that this node is alive. It counts also if
-%% there is no path: the ticker takes it for sent, and asks for the next one only if nothing else
-%% seems to be sent.
+%% @doc A tick of the kernel's ticker (`weft_stream_tick').
 -spec tick(state()) -> [effect()].
-tick(#stream{path = #path{label = Label} = Path}) -> written_tick(first(Path), Label);
-tick(_Stream) -> [{for_ticker, tick_out}].
-
-written_tick(Lane, Label) -> [{for_ticker, tick_out}, {tick, [Lane], Label}].
-
-%% @doc A tick of the kernel's ticker for a stream that was at rest (`rest/2').
--spec tick_at_rest(Written :: non_neg_integer(), rest() | none) ->
-          [effect()] | in_use.
-tick_at_rest(Written, {Lane, Label, Written}) -> written_tick(Lane, Label);
-tick_at_rest(_Written, _RestOrNone) -> in_use.
+tick(#stream{path = #path{label = Label} = Path}) -> weft_stream_tick:on_path(first(Path), Label);
+tick(_Stream) -> weft_stream_tick:without_path().
 
 %% --- what others see --------------------------------------------------------------------------
 
