@@ -21,10 +21,11 @@
 -type member() :: string().
 -type cluster() :: #{dir := file:filename(), _ => _}.
 
-%% @doc Makes the directory, in place of one that an earlier cluster of the name left.
+%% @doc Makes the directory, in place of one that an earlier cluster of the name left. Another
+%% directory stays as it is, also if it has some file `cluster'.
 -spec create(cluster()) -> ok | {error, iolist()}.
 create(#{dir := Dir} = Cluster) ->
-    case filelib:is_file(Dir) andalso not filelib:is_regular(filename:join(Dir, "cluster")) of
+    case filelib:is_file(Dir) andalso read(Dir) =:= {error, not_found} of
         true ->
             {error, [Dir, " exists and is no cluster of weft: choose another --name or --dir"]};
         false ->
@@ -78,10 +79,15 @@ load_weft() ->
 %% @doc What create/1 has written of a cluster.
 -spec load(Root :: file:filename(), Name :: string()) -> {ok, cluster()} | {error, not_found}.
 load(Root, Name) ->
-    Dir = filename:absname(filename:join(Root, Name)),
+    read(filename:absname(filename:join(Root, Name))).
+
+%% A directory may have been moved since.
+read(Dir) ->
     case file:consult(filename:join(Dir, "cluster")) of
-        {ok, [#{} = Cluster]} -> {ok, Cluster#{dir := Dir}};
-        _ -> {error, not_found}
+        {ok, [#{dir := _, name := _, id := _, nodes := _, cookie := _, kernel := _} = Cluster]} ->
+            {ok, Cluster#{dir := Dir}};
+        _ ->
+            {error, not_found}
     end.
 
 %% @doc The names of all clusters below Root.
