@@ -57,6 +57,37 @@ the_end_of_both_is_shown_test() ->
     ?assertEqual(<<"logged\nprinted\n">>, script(Dir, weft_deploy_shell:log_tail(Dir, ?NODE))),
     ok = file:del_dir_r(Dir).
 
+%% All files of both, and what the emulator has left. Those of an earlier node of the name go, also
+%% where they were put by an earlier version.
+what_a_node_has_logged_stays_when_it_is_removed_test_() ->
+    {timeout, 60, fun what_a_node_has_logged_stays_when_it_is_removed/0}.
+
+what_a_node_has_logged_stays_when_it_is_removed() ->
+    Dir = directory(),
+    Kept = Dir ++ "/logs/" ++ ?NODE,
+    _ = script(Dir, weft_deploy_shell:prepare(Dir, "shop", "cookie")),
+    [ok = file:write_file(Old, "old") || Old <- [Kept, Kept ++ ".output"]],
+    Removed = fun(Names) ->
+                  ok = filelib:ensure_path(file(Dir, "")),
+                  [ok = file:write_file(file(Dir, Name), Name) || Name <- ["id" | Names]],
+                  _ = script(Dir, weft_deploy_shell:remove(Dir, [?NODE])),
+                  ?assertNot(filelib:is_file(file(Dir, ""))),
+                  filelib:is_dir(Kept) andalso lists:sort(element(2, file:list_dir_all(Kept)))
+              end,
+    %% One that has never run leaves nothing, and takes nothing away.
+    ?assertNot(Removed([])),
+    ?assert(filelib:is_regular(Kept)),
+    All = ["crash_dump", "log", "log.0", "log.1", "log.2", "log.3", "log.4", "output", "output.1"],
+    ?assertEqual(All, Removed(All)),
+    ?assertEqual([{ok, list_to_binary(Name)} || Name <- All],
+                 [file:read_file(filename:join(Kept, Name)) || Name <- All]),
+    %% The next one has logged less. It was ended when it had put the first file aside.
+    ok = filelib:ensure_path(Kept ++ ".new"),
+    ok = file:write_file(Kept ++ ".new/log", "log"),
+    ?assertEqual(["log", "output"], Removed(["output"])),
+    ?assertEqual({ok, [?NODE]}, file:list_dir_all(Dir ++ "/logs")),
+    ok = file:del_dir_r(Dir).
+
 %% --- a node -------------------------------------------------------------------------------------
 
 %% Runs an emulator as a node of a host until that is so; which files of these kinds it has made.

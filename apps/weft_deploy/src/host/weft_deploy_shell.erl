@@ -21,7 +21,7 @@
 %%              closed     is there while it is drained
 %%              left       is there once it has left the cluster for good
 %%              previous/  id, start, healthy and sys.config before the last upgrade
-%%   logs/NODE, NODE.output   the last of what a node has logged and printed that was removed
+%%   logs/NODE/            log, output and the like, and crash_dump, of a node that was removed
 %% '''
 %% A process is signalled only if its command line has both the directory and the name of the node.
 -module(weft_deploy_shell).
@@ -220,15 +220,20 @@ left(Output) ->
     [text(Node) || Line <- binary:split(Output, <<"\n">>, [global]),
                    [<<"left">>, Node] <- [binary:split(Line, <<"\t">>, [global])]].
 
-%% @doc Forgets nodes that do not run; their logs stay. One that was killed has left its process id.
+%% @doc Forgets nodes that do not run; their logs stay, in the place of those that an earlier node
+%% of the name has left. One that was killed has left its process id. This may be ended half-way and
+%% repeated: logs are put together beside their place.
 -spec remove(Dir :: string(), [Node :: string()]) -> iodata().
 remove(Dir, Nodes) ->
     ["cd ", quote(Dir), " || exit 0\n", is_alive(Dir),
      "for n in", words(Nodes), "; do\n"
      "  p=; [ -f \"nodes/$n/pid\" ] && read -r p < \"nodes/$n/pid\"\n"
      "  is_alive \"$n\" \"$p\" && continue\n"
-     "  [ -f \"nodes/$n/log\" ] && mv \"nodes/$n/log\" \"logs/$n\"\n"
-     "  [ -f \"nodes/$n/output\" ] && mv \"nodes/$n/output\" \"logs/$n.output\"\n"
+     "  for f in \"nodes/$n\"/log \"nodes/$n\"/log.[0-9] \"nodes/$n\"/output \\\n"
+     "      \"nodes/$n\"/output.1 \"nodes/$n\"/crash_dump; do\n"
+     "    [ -f \"$f\" ] && mkdir -p \"logs/$n.new\" && mv \"$f\" \"logs/$n.new/\"; done\n"
+     "  if [ -d \"logs/$n.new\" ]; then rm -rf \"logs/$n\" \"logs/$n.output\"\n"
+     "    mv \"logs/$n.new\" \"logs/$n\"; fi\n"
      "  rm -rf \"nodes/$n\"; done\n"
      "exit 0\n"].
 
