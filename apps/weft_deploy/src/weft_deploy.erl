@@ -92,19 +92,20 @@ asked(true, #{state := #{bad := Bad} = State} = Session) ->
     weft_deploy_session:save(State#{bad := [Id || Id <- Bad, not lists:member(Id, Ids)]}, Session).
 
 finished(#{back := [], return := []} = Plan, Session) ->
-    forward([], Plan, Session);
+    forward({[], []}, Plan, Session);
 finished(#{back := Back, return := Return, reopen := Reopen, lost := Lost}, Session) ->
     ok = weft_deploy_session:progress("a rollback was not finished: it goes on", Session),
     _ = weft_deploy_apply:reopen(Reopen, Session),
     case weft_deploy_upgrade:finish(Return, Back, Session) of
-        #{failed := none, done := Undone} ->
+        #{failed := none, done := Undone, killed := Killed} ->
             Looked = weft_deploy_session:look(Session),
-            forward(Undone, weft_deploy_session:plan(Looked, false), Looked);
+            forward({Undone, Killed}, weft_deploy_session:plan(Looked, false), Looked);
         #{done := Undone} = Outcome ->
             upgraded(Outcome#{done := [], undone := Undone}, [], Lost, Session)
     end.
 
-forward(Before, #{changed := Changed, refused := Refused, lost := Lost, reopen := Reopen,
+%% Before: nodes that the rest of a rollback has made what they were, and those that were killed.
+forward({Before, KilledBefore}, #{changed := Changed, refused := Refused, lost := Lost, reopen := Reopen,
                   recheck := Recheck, unproven := Unproven, along := Along}, Session) ->
     _ = weft_deploy_apply:reopen(Reopen, Session),
     _ = weft_deploy_apply:recheck(Recheck, Session),
@@ -113,7 +114,9 @@ forward(Before, #{changed := Changed, refused := Refused, lost := Lost, reopen :
          || #{node := Name} <- Unproven],
     #{undone := Undone} = Outcome =
         weft_deploy_upgrade:resume({Unproven, Along}, Changed, Session),
-    upgraded(Outcome#{undone := Before ++ Undone}, Refused, Lost, Session).
+    upgraded(Outcome#{undone := Before ++ Undone,
+                      killed => KilledBefore ++ maps:get(killed, Outcome, [])},
+             Refused, Lost, Session).
 
 upgraded(#{bad := New, done := Done, undone := Undone} = Made, Refused, Lost, Session) ->
     #{state := #{bad := Bad} = State} = Session,
@@ -201,8 +204,8 @@ drained({Host, Node} = Pair, #{seen := Seen} = Session) ->
     _ = weft_deploy_apply:reopen(weft_deploy_plan:closed(Seen), Session),
     case weft_deploy_upgrade:drain(#{host => Host, node => Node}, false, Session) of
         ok ->
-            {Stopped, Failed} = weft_deploy_apply:stop([Pair], Session),
-            Outcome = #{started => [], stopped => Stopped, failed => Failed},
+            {Stopped, Killed, Failed} = weft_deploy_apply:stop([Pair], Session),
+            Outcome = #{started => [], stopped => Stopped, killed => Killed, failed => Failed},
             {case Failed of [] -> ok; _ -> wanting end,
              weft_deploy_text:outcome_json(Outcome, []), weft_deploy_text:outcome(Outcome, [])};
         {error, Why} ->
@@ -248,7 +251,7 @@ stopped(#{seen := Seen, dir := Dir, erl := Erl, spec := #{epmd_port := Port}} = 
         Options) ->
     Nodes = [{Host, Node} || {Host, {ok, #{nodes := Here}}} <- lists:sort(maps:to_list(Seen)),
                              Node <- lists:sort(maps:keys(Here))],
-    {Stopped, Failed} = weft_deploy_apply:stop(Nodes, Session),
+    {Stopped, Killed, Failed} = weft_deploy_apply:stop(Nodes, Session),
     Last = case maps:get(purge, Options, false) of
                true -> weft_deploy_shell:purge(Dir);
                false -> ""
@@ -268,7 +271,7 @@ stopped(#{seen := Seen, dir := Dir, erl := Erl, spec := #{epmd_port := Port}} = 
     Kept = maps:filter(fun(_Name, Host) -> lists:keymember(Host, 1, Lost) end,
                        maps:get(placed, State)),
     _ = weft_deploy_session:save(State#{placed := Kept, scaled := #{}}, Session#{seen := #{}}),
-    Outcome = #{started => [], stopped => Stopped, failed => Lost ++ Failed},
+    Outcome = #{started => [], stopped => Stopped, killed => Killed, failed => Lost ++ Failed},
     {case Lost ++ Failed of [] -> ok; _ -> wanting end,
      weft_deploy_text:outcome_json(Outcome, []), weft_deploy_text:outcome(Outcome, [])}.
 

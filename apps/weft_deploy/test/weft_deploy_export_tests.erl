@@ -6,7 +6,7 @@
 
 files(Kind) ->
     {ok, Spec} = weft_deploy_spec:new(
-                   [{name, shop}, {epmd_port, 4390},
+                   [{name, shop}, {epmd_port, 4390}, {stop_s, 45},
                     {family, web, #{count => 2, groups => [a], start => [sasl],
                                     flags => ["-shop", "price", "5$ or 100%"]}},
                     {family, gate, #{groups => [a, b], weft => [{lanes, 2}]}},
@@ -139,6 +139,13 @@ the_next_pod_is_not_ended_before_a_new_one_has_its_links_test() ->
     [has("gate.yaml", Part, "kustomize")
      || Part <- ["minReadySeconds: 10", "readinessProbe:", "- \"test\"",
                  "rm -f /tmp/weft/ready; ", "weft_links:all_wanted()"]].
+
+a_node_has_the_same_time_to_end_everywhere_test() ->
+    [has(File, Part, Kind)
+     || {File, Part, Kind} <- [{"127.0.0.1/weft-web1@127.0.0.1.service", "TimeoutStopSec=45\n",
+                                "systemd"},
+                               {"compose.yaml", "stop_grace_period: \"45s\"", "compose"},
+                               {"gate.yaml", "terminationGracePeriodSeconds: 75", "kustomize"}]].
 
 %% Of nodes without weft it is known that they run.
 a_stock_node_is_ready_when_it_runs_test() ->

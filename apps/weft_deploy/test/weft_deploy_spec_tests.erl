@@ -26,6 +26,7 @@ each_error_names_what_is_wrong_and_what_could_stand_there_test_() ->
          {[{name, "a b"}, {family, web, #{}}], "letters, digits"},
          {[{name, "a\n"}, {family, web, #{}}], "letters, digits"},
          {[{parallel, 0} | small()], "from 1 to 100"},
+         {[{stop_s, 0} | small()], "stop_s is 0: write seconds, from 1"},
          {[{name, other} | small()], "name is there twice"},
          {[{provider, cloud} | small()], "provider is cloud"},
          {[{provider, {ssh, #{keys => "k", password => "p"}}} | small()], "provider is"},

@@ -14,6 +14,8 @@
 -define(READY, ?HOME "/ready").
 %% Any number but that of root.
 -define(SECRETS_GROUP, 1000).
+%% Beyond the time that a node has to end.
+-define(POD_ENDS_S, 30).
 
 %% @doc What can be exported.
 -spec kinds() -> [string()].
@@ -78,7 +80,7 @@ elsewhere(#{families := Families} = Spec, #{counts := Counts} = Facts, Host) ->
 %% --- systemd ------------------------------------------------------------------------------------
 
 unit(#{node := Node, host := Host, words := Words, environment := Environment, config := Config},
-     #{name := Name, epmd_port := Port}, #{dir := Dir}) ->
+     #{name := Name, epmd_port := Port, stop_s := StopS}, #{dir := Dir}) ->
     Home = Dir ++ "/nodes/" ++ Node,
     Variables = [{"HOME", Home} | Environment],
     Unit = ["[Unit]\nDescription=", Node, " of ", Name, "\n"
@@ -87,7 +89,8 @@ unit(#{node := Node, host := Host, words := Words, environment := Environment, c
             "[Service]\nType=notify\nWorkingDirectory=", escaped(Home), "\n",
             environment(Variables),
             "ExecStart=", command(Words ++ ["-start_epmd", "false", "-eval", ready()]), "\n"
-            "UMask=0077\nRestart=on-failure\nTimeoutStartSec=120\nTimeoutStopSec=30\n"
+            "UMask=0077\nRestart=on-failure\nTimeoutStartSec=120\n"
+            "TimeoutStopSec=", integer_to_list(StopS), "\n"
             "LimitNOFILE=65536\n\n[Install]\nWantedBy=multi-user.target\n"],
     [{Host ++ "/weft-" ++ Node ++ ".service", Unit},
      {Host ++ "/nodes/" ++ Node ++ "/sys.config", Config}].
@@ -162,8 +165,8 @@ family_hosts(Family, Desired) ->
 
 %% --- compose ------------------------------------------------------------------------------------
 
-compose(#{name := Name}, Desired) ->
-    Services = [{Host, {object, service(Node)}} || #{host := Host} = Node <- Desired],
+compose(#{name := Name, stop_s := StopS}, Desired) ->
+    Services = [{Host, {object, service(Node, StopS)}} || #{host := Host} = Node <- Desired],
     Configs = [{Host, {object, [{file, "./" ++ Host ++ ".config"}]}} || #{host := Host} <- Desired],
     [{"compose.yaml",
       weft_deploy_yaml:encode(
@@ -173,10 +176,11 @@ compose(#{name := Name}, Desired) ->
      | [{Host ++ ".config", Config} || #{host := Host, config := Config} <- Desired]].
 
 %% A dollar would begin a variable of compose.
-service(#{host := Host, environment := Environment, words := Words}) ->
+service(#{host := Host, environment := Environment, words := Words}, StopS) ->
     Dollars = fun(Text) -> doubled(<<"$">>, Text) end,
     [{image, "${WEFT_IMAGE:?an image with Erlang, and a release in /opt/weft}"},
-     {hostname, Host}, {init, true}, {restart, "unless-stopped"}, {stop_grace_period, "30s"},
+     {hostname, Host}, {init, true}, {restart, "unless-stopped"},
+     {stop_grace_period, integer_to_list(StopS) ++ "s"},
      {environment, {object, Environment}},
      {configs, {list, [{object, [{source, Host}, {target, "/opt/weft/sys.config"}]}]}},
      {secrets, {list, ["cookie"]}},
@@ -191,7 +195,8 @@ in_container(Cookie) ->
 
 %% --- kustomize ----------------------------------------------------------------------------------
 
-kustomize(#{name := Name, families := Families, epmd_port := Epmd, carrier := Carrier}, Desired) ->
+kustomize(#{name := Name, families := Families, epmd_port := Epmd, carrier := Carrier,
+            stop_s := StopS}, Desired) ->
     Each = [{atom_to_list(Family), [Node || #{family := F} = Node <- Desired, F =:= Family]}
             || #{name := Family} <- Families],
     Present = [{Family, Nodes} || {Family, [_ | _] = Nodes} <- Each],
@@ -209,7 +214,7 @@ kustomize(#{name := Name, families := Families, epmd_port := Epmd, carrier := Ca
                   {secretGenerator, {list, Secrets}}]})}
      | lists:append([[{Family ++ ".yaml",
                        [weft_deploy_yaml:encode(headless(Family, Name, Epmd)), "---\n",
-                        weft_deploy_yaml:encode(set(Family, Name, length(Nodes),
+                        weft_deploy_yaml:encode(set(Family, Name, {length(Nodes), StopS},
                                                     container(Family, Carrier, Node)))]},
                       {Family ++ ".config", Config}]
                      || {Family, [#{config := Config} = Node | _] = Nodes} <- Present])].
@@ -254,12 +259,12 @@ linked(weft, File) ->
     "false -> timer:sleep(1000), Wait(Seconds + 1) end end)(0) end).".
 
 %% The next pod follows some seconds after a new one is ready: links that are not asked for before
-%% others are up come meanwhile. Secrets belong to a group that the processes of the pod have beside
+%% others are up come meanwhile. What a pod does besides its node takes time, too. Secrets belong to a group that the processes of the pod have beside
 %% their own one, so that the image may have any user.
-set(Family, Name, Replicas, Container) ->
+set(Family, Name, {Replicas, StopS}, Container) ->
     Volumes = [{object, [{name, "config"}, {configMap, {object, [{name, Family ++ "-config"}]}}]},
                secret("cookie", Name ++ "-cookie"), secret("tls", Name ++ "-tls")],
-    Pod = {object, [{terminationGracePeriodSeconds, 60},
+    Pod = {object, [{terminationGracePeriodSeconds, StopS + ?POD_ENDS_S},
                     {securityContext, {object, [{fsGroup, ?SECRETS_GROUP}]}},
                     {containers, {list, [Container]}}, {volumes, {list, Volumes}}]},
     {object, [{apiVersion, "apps/v1"}, {kind, "StatefulSet"},

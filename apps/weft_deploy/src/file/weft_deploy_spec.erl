@@ -24,7 +24,8 @@
                   dir := string() | default, cookie_file := string() | default,
                   epmd_port := inet:port_number(), erl := string() | default,
                   parallel := pos_integer(), healthy_s := pos_integer(), stable_s := number(),
-                  drain_s := pos_integer(), keep_releases := non_neg_integer(),
+                  drain_s := pos_integer(), stop_s := pos_integer(),
+                  keep_releases := non_neg_integer(),
                   topology := term(), carrier := weft | stock,
                   families := [family()]}.
 
@@ -76,6 +77,7 @@ keys() ->
       healthy_s => {60, "seconds, from 1 to 3600"},
       stable_s => {1, "seconds, from 0 to 3600"},
       drain_s => {60, "seconds, from 1 to 3600"},
+      stop_s => {30, "seconds, from 1 to 3600"},
       keep_releases => {3, "a number from 0 to 1000"},
       topology => {default, "full_mesh, groups, none, or a topology of weft"},
       carrier => {weft, "weft or stock"}}.
@@ -111,7 +113,7 @@ check(Key, Text) when Key =:= cookie_file; Key =:= erl ->
 check(epmd_port, Port) -> within(is_port_number(Port), Port);
 check(parallel, N) -> within(is_integer(N) andalso N >= 1 andalso N =< 100, N);
 check(stable_s, N) -> within(is_number(N) andalso N >= 0 andalso N =< 3600, N);
-check(Key, N) when Key =:= healthy_s; Key =:= drain_s ->
+check(Key, N) when Key =:= healthy_s; Key =:= drain_s; Key =:= stop_s ->
     within(is_integer(N) andalso N >= 1 andalso N =< 3600, N);
 check(keep_releases, N) -> within(is_integer(N) andalso N >= 0 andalso N =< 1000, N);
 check(carrier, Carrier) -> within(lists:member(Carrier, [weft, stock]), Carrier);

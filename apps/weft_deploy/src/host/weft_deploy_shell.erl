@@ -28,7 +28,7 @@
 
 -export([quote/1, observe/1, prepare/3, unpack/2, define/2, launch/2, stop/3, left/1, remove/2,
          undo/2, recheck/2, prune/2, epmd/1, end_epmd/3, purge/1, parse/1, log_tail/2,
-         configuration/2, configured/1]).
+         configuration/2, configured/1, killed/1]).
 -export_type([definition/0, observed/0]).
 
 -type definition() :: #{node := string(), id := string(), words := [iodata()],
@@ -210,15 +210,22 @@ stop(Dir, Nodes, GraceS) ->
      "  [ -z \"$all\" ] && break; t=$((t + 1)); sleep 0.1; done; }\n"
      "all=; for n in", words(Nodes), "; do signal TERM \"$n\" && all=\"$all $p\"; done\n"
      "await ", integer_to_list(GraceS * 10), "\n"
-     "[ -z \"$all\" ] || { for n in", words(Nodes), "; do signal KILL \"$n\"; done; await 50; }\n"
+     "[ -z \"$all\" ] || { for n in", words(Nodes), "; do\n"
+     "  signal KILL \"$n\" && printf 'killed\\t%s\\n' \"$n\"; done; await 50; }\n"
      "for n in", words(Nodes), "; do if signal 0 \"$n\"; then printf 'left\\t%s\\n' \"$n\"\n"
      "  else rm -f \"nodes/$n/pid\" \"nodes/$n/closed\" \"nodes/$n/left\"; fi; done\nexit 0\n"].
 
 %% @doc Reads what stop/3 has printed: nodes that run all the same.
 -spec left(binary()) -> [Node :: string()].
-left(Output) ->
+left(Output) -> told(<<"left">>, Output).
+
+%% @doc The same: nodes that did not end in time.
+-spec killed(binary()) -> [Node :: string()].
+killed(Output) -> told(<<"killed">>, Output).
+
+told(Kind, Output) ->
     [text(Node) || Line <- binary:split(Output, <<"\n">>, [global]),
-                   [<<"left">>, Node] <- [binary:split(Line, <<"\t">>, [global])]].
+                   [Own, Node] <- [binary:split(Line, <<"\t">>, [global])], Own =:= Kind].
 
 %% @doc Forgets nodes that do not run; their logs stay, in the place of those that an earlier node
 %% of the name has left. One that was killed has left its process id. This may be ended half-way and

@@ -9,12 +9,13 @@
 -export_type([outcome/0]).
 
 -type outcome() :: #{started := [{Node :: string(), Ms :: non_neg_integer()}],
-                     stopped := [string()], failed := [{Where :: string(), Why :: string()}],
+                     %% killed: those of stopped that did not end in time.
+                     stopped := [string()], killed := [string()],
+                     failed := [{Where :: string(), Why :: string()}],
                      %% Of which others do not know in which groups they are.
                      ungrouped => [Node :: string()]}.
 
 %% Nodes that end at once share the processors of their host.
--define(GRACE_S, 15).
 -define(ENDING_IN_A_SECOND, 8).
 -define(UPLOAD_MS, 600000).
 -define(CALLS_MS, 60000).
@@ -32,11 +33,12 @@ run(#{start := Start, restart := Restart, upload := Uploads, stop := Stop, forge
     {Started, NotStarted} = start(Ready, fun is_to_be_defined/2, Session),
     {NotIn, AgainIn} = weft_deploy_groups:follow(maps:get(ungrouped, State, [])
                                                      ++ [Node || {Node, _Ms} <- Started], Session),
-    {Stopped, NotStopped} = retire(Stop, Session),
+    {Stopped, Killed, NotStopped} = retire(Stop, Session),
     Gone = Forget ++ [Pair || {_, Node} = Pair <- Stop, lists:member(Node, Stopped)],
     _ = forget(Gone, Session),
     {NotOut, AgainOut} = weft_deploy_groups:follow([Node || {_, Node} <- Gone], Session),
-    #{started => Started, stopped => Stopped, ungrouped => lists:usort(AgainIn ++ AgainOut),
+    #{started => Started, stopped => Stopped, killed => Killed,
+      ungrouped => lists:usort(AgainIn ++ AgainOut),
       failed => Lost ++ NotOpened ++ NotRechecked
           ++ [{Host, Version ++ ": " ++ Why} || {Host, Version, Why} <- Bad]
           ++ NotStarted ++ NotIn ++ NotStopped ++ NotOut}.
@@ -137,7 +139,7 @@ start(Nodes, IsDefined, #{spec := #{parallel := Parallel}} = Session) ->
     Results = weft_deploy_session:on(
                 Hosts,
                 fun(_Host, Connection) -> prepare(Connection, Session) end, Session),
-    {_, NotStopped} = stop(have_left(Nodes, Session), Session),
+    {_, _, NotStopped} = stop(have_left(Nodes, Session), Session),
     Unready = lists:usort([{Host, Why} || {Host, {error, Why}} <- Results] ++ NotStopped),
     Rest = [Node || #{host := Host, node := Name} = Node <- Nodes,
                     not lists:keymember(Host, 1, Unready),
@@ -277,34 +279,39 @@ retire(Nodes, #{seen := Seen} = Session0) ->
                        end, Seen),
     Session = Session0#{seen := Staying},
     lists:foldl(
-      fun({Host, Node} = Pair, {Stopped, Failed}) ->
+      fun({Host, Node} = Pair, {Stopped, Killed, Failed}) ->
           case weft_deploy_upgrade:drain(#{host => Host, node => Node}, true, Session) of
               ok ->
-                  {Gone, NotGone} = stop([Pair], Session),
-                  {Gone ++ Stopped, Failed ++ NotGone};
+                  {Gone, ByForce, NotGone} = stop([Pair], Session),
+                  {Gone ++ Stopped, ByForce ++ Killed, Failed ++ NotGone};
               {error, Why} ->
                   weft_deploy_session:progress([Node, ": not stopped: ", Why], Session),
-                  {Stopped, Failed ++ [{Node, "not stopped: " ++ Why}]}
+                  {Stopped, Killed, Failed ++ [{Node, "not stopped: " ++ Why}]}
           end
-      end, {[], []}, Nodes).
+      end, {[], [], []}, Nodes).
 
-%% @doc Stops nodes, on all hosts at once.
+%% @doc Stops nodes, on all hosts at once. Those that do not end in time are killed; they are among
+%% those that are stopped.
 -spec stop([{Host :: string(), Node :: string()}], weft_deploy_session:session()) ->
-          {Stopped :: [string()], Failed :: [{string(), string()}]}.
-stop(Nodes, #{dir := Dir} = Session) ->
+          {Stopped :: [string()], Killed :: [string()], Failed :: [{string(), string()}]}.
+stop(Nodes, #{dir := Dir, spec := #{stop_s := StopS}} = Session) ->
     Results = weft_deploy_session:on(
                 lists:usort([Host || {Host, _} <- Nodes]),
                 fun(Host, Connection) ->
                     Here = [Node || {At, Node} <- Nodes, At =:= Host],
-                    GraceS = ?GRACE_S + length(Here) div ?ENDING_IN_A_SECOND,
+                    GraceS = StopS + length(Here) div ?ENDING_IN_A_SECOND,
                     weft_deploy_host:run(Connection, weft_deploy_shell:stop(Dir, Here, GraceS),
                                          GraceS * 1000 + ?CALLS_MS)
                 end, Session),
     Left = [Node || {_, {ok, Output}} <- Results, Node <- weft_deploy_shell:left(Output)],
     Stopped = [Node || {Host, {ok, _}} <- Results, {At, Node} <- Nodes, At =:= Host,
                        not lists:member(Node, Left)],
-    _ = [weft_deploy_session:progress([Node, ": stopped"], Session) || Node <- Stopped],
-    {Stopped, [{Host, Why} || {Host, {error, Why}} <- Results]
+    Killed = [Node || {_, {ok, Output}} <- Results, Node <- weft_deploy_shell:killed(Output),
+                      lists:member(Node, Stopped)],
+    _ = [weft_deploy_session:progress([Node, ": stopped",
+                                       [weft_deploy_text:by_force() || lists:member(Node, Killed)]],
+                                      Session) || Node <- Stopped],
+    {Stopped, Killed, [{Host, Why} || {Host, {error, Why}} <- Results]
          ++ [{Node, "it can not be stopped, and runs on"} || Node <- Left]}.
 
 forget(Nodes, #{dir := Dir} = Session) ->

@@ -4,7 +4,7 @@
 -module(weft_deploy_text).
 
 -export([plan/1, json/1, outcome/2, outcome_json/2, upgrade/3, upgrade_json/3, rows/2, status/2,
-         status_json/3, numbers/2, table/1]).
+         status_json/3, numbers/2, table/1, by_force/0]).
 
 %% @doc A plan in words: a line for each node that it is about.
 -spec plan(weft_deploy_plan:plan()) -> unicode:chardata().
@@ -45,8 +45,9 @@ failed(Failed) -> [#{what => bin(What), why => bin(Why)} || {What, Why} <- Faile
 
 %% @doc What was done, in words. Changed are nodes that still are to be upgraded.
 -spec outcome(weft_deploy_apply:outcome(), [weft_deploy_nodes:desired()]) -> unicode:chardata().
-outcome(#{started := Started, stopped := Stopped, failed := Failed}, Changed) ->
+outcome(#{started := Started, stopped := Stopped, killed := Killed, failed := Failed}, Changed) ->
     [[io_lib:format("~ts: ~ts~n", [What, Why]) || {What, Why} <- Failed],
+     killed(Killed),
      case Changed of
          [] -> "";
          _ -> io_lib:format("~ts changed in the file: weft deploy upgrade changes them, one by "
@@ -55,23 +56,32 @@ outcome(#{started := Started, stopped := Stopped, failed := Failed}, Changed) ->
      io_lib:format("~b started, ~b stopped, ~b failed~n",
                    [length(Started), length(Stopped), length(Failed)])].
 
+killed(Nodes) -> [[Node, ": stopped", by_force(), $\n] || Node <- Nodes].
+
+%% @doc What is said of a node that was killed.
+-spec by_force() -> string().
+by_force() -> " by force: it did not end in time (stop_s), and was killed".
+
 verb(1) -> "1 node is";
 verb(Count) -> io_lib:format("~b nodes are", [Count]).
 
 %% @doc The same as data.
 -spec outcome_json(weft_deploy_apply:outcome(), [weft_deploy_nodes:desired()]) -> map().
-outcome_json(#{started := Started, stopped := Stopped, failed := Failed}, Changed) ->
+outcome_json(#{started := Started, stopped := Stopped, killed := Killed, failed := Failed},
+             Changed) ->
     #{started => [#{node => bin(Node), ms => Ms} || {Node, Ms} <- Started],
-      stopped => [bin(Node) || Node <- Stopped], failed => failed(Failed),
+      stopped => names(Stopped), killed => names(Killed), failed => failed(Failed),
       changed => [bin(Node) || #{node := Node} <- Changed]}.
 
 %% @doc How an upgrade or a rollback went.
 -spec upgrade(weft_deploy_upgrade_core:outcome(), [weft_deploy_nodes:desired()],
               {Lost :: [{string(), string()}], Failed :: [{string(), string()}]}) ->
           unicode:chardata().
-upgrade(#{done := Done, undone := Undone, left := Left, bad := Bad}, Refused, {Lost, Failed}) ->
+upgrade(#{done := Done, undone := Undone, left := Left, bad := Bad} = Made, Refused,
+        {Lost, Failed}) ->
     [lost(Lost),
      [io_lib:format("~ts: ~ts~n", [Where, Why]) || {Where, Why} <- Failed],
+     killed(maps:get(killed, Made, [])),
      [io_lib:format("~ts was rolled back, and is tried again with --again only~n", [Id])
       || Id <- lists:usort(Bad ++ [Id || #{id := Id} <- Refused])],
      io_lib:format("~b upgraded, ~b rolled back, ~b left as they are~n",
@@ -80,11 +90,11 @@ upgrade(#{done := Done, undone := Undone, left := Left, bad := Bad}, Refused, {L
 %% @doc The same as data.
 -spec upgrade_json(weft_deploy_upgrade_core:outcome(), [weft_deploy_nodes:desired()],
                    {Lost :: [{string(), string()}], Failed :: [{string(), string()}]}) -> map().
-upgrade_json(#{done := Done, undone := Undone, left := Left, bad := Bad}, Refused,
+upgrade_json(#{done := Done, undone := Undone, left := Left, bad := Bad} = Made, Refused,
              {Lost, Failed}) ->
     #{upgraded => names(Done), rolled_back => names(Undone), left => names(Left),
       bad => names(Bad), refused => names([Node || #{node := Node} <- Refused]),
-      failed => failed(Lost ++ Failed)}.
+      killed => names(maps:get(killed, Made, [])), failed => failed(Lost ++ Failed)}.
 
 names(Texts) -> [bin(Text) || Text <- Texts].
 

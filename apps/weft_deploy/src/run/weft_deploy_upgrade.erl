@@ -5,8 +5,6 @@
 
 -export([run/3, resume/3, finish/3, drain/3, remember_bad/2]).
 
--define(GRACE_S, 15).
-
 %% @doc Nodes become new, or what they were. What is rolled back is remembered as soon as it is
 %% known.
 -spec run(define | undo, [weft_deploy_nodes:desired()], weft_deploy_session:session()) ->
@@ -14,7 +12,7 @@
 run(define, Nodes, Session) ->
     resume({[], []}, Nodes, Session);
 run(undo, Nodes, Session) ->
-    loop(weft_deploy_upgrade_core:new(undo, items(Nodes)), by_name(Nodes), Session).
+    loop(weft_deploy_upgrade_core:new(undo, items(Nodes)), by_name(Nodes), [], Session).
 
 %% @doc Nodes become new. Before them come those of which an upgrade that was ended before did not
 %% see whether they are healthy; if one is not, those go back with it that had become the same.
@@ -25,7 +23,7 @@ resume({Unproven, Along}, Nodes, #{seen := Seen} = Session) ->
     case weft_deploy_apply:upload(weft_deploy_plan:uploads(Nodes, Seen), Session) of
         [] ->
             Core = weft_deploy_upgrade_core:resumed(items(Unproven), items(Along), items(Nodes)),
-            loop(Core, by_name(Unproven ++ Along ++ Nodes), Session);
+            loop(Core, by_name(Unproven ++ Along ++ Nodes), [], Session);
         [{Host, Version, Why} | _] ->
             #{done => [], undone => [], failed => {Host, Version ++ ": " ++ Why}, bad => [],
               left => [Name || #{node := Name} <- Unproven ++ Nodes]}
@@ -49,18 +47,22 @@ finish(Return, Back, Session) ->
               left => [Name || #{node := Name} <- Back]}
     end.
 
-loop(State, ByName, Session) ->
+loop(State, ByName, Killed, Session) ->
     case weft_deploy_upgrade_core:next(State) of
         {{Step, Name}, Going} ->
             Node = map_get(Name, ByName),
-            Result = step(Step, Node, Session),
+            {Result, ByForce} = case step(Step, Node, Session) of
+                                    killed -> {ok, [Name]};
+                                    Other -> {Other, []}
+                                end,
             _ = [weft_deploy_session:progress([Name, ": ", atom_to_list(Step), " failed: ", Why],
                                               Session) || {_Kind, Why} <- [Result]],
             _ = [remember_bad([maps:get(id, Node)], Session) || {start, {error, _}} <-
                                                                     [{Step, Result}]],
-            loop(weft_deploy_upgrade_core:result(Result, Going), ByName, Session);
+            loop(weft_deploy_upgrade_core:result(Result, Going), ByName, Killed ++ ByForce,
+                 Session);
         {done, Outcome} ->
-            Outcome
+            Outcome#{killed => Killed}
     end.
 
 %% @doc Remembers that these ids are not to be tried again unasked, in case that this is ended.
@@ -83,8 +85,9 @@ step(drain, Node, Session) ->
     end;
 step(stop, #{host := Host, node := Name}, Session) ->
     case weft_deploy_apply:stop([{Host, Name}], Session) of
-        {[_], []} -> ok;
-        {_, [{_, Why}]} -> {error, Why}
+        {[_], [], []} -> ok;
+        {[_], [_], []} -> killed;
+        {_, _, [{_, Why}]} -> {error, Why}
     end;
 step(define, #{node := Name} = Node, #{dir := Dir} = Session) ->
     case remember_unproven(Name, Session) of

@@ -29,10 +29,12 @@
 -type step() :: drain | stop | define | undo | start | return.
 -type action() :: {step(), Node :: string()}.
 %% failed: where it ended, and why. bad: ids that are not to be tried again. unproven: nodes that
-%% have become new, and of which nobody knows whether they are healthy.
+%% have become new, and of which nobody knows whether they are healthy. killed: nodes that did not
+%% end in time, of which only who carries this out knows.
 -type outcome() :: #{done := [string()], undone := [string()],
                      failed := none | {string(), string()},
-                     bad := [string()], left := [string()], unproven => [string()]}.
+                     bad := [string()], left := [string()], unproven => [string()],
+                     killed => [string()]}.
 
 -record(state, {mode :: define | undo,
                 begun = [] :: [item()],
