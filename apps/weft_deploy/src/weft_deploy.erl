@@ -105,15 +105,50 @@ finished(#{back := Back, return := Return, reopen := Reopen, lost := Lost}, Sess
     end.
 
 %% Before: nodes that the rest of a rollback has made what they were, and those that were killed.
-forward({Before, KilledBefore}, #{changed := Changed, refused := Refused, lost := Lost, reopen := Reopen,
-                  recheck := Recheck, unproven := Unproven, along := Along}, Session) ->
+forward(Before, #{reopen := Reopen, recheck := Recheck, as_is := Down} = Plan, Session) ->
     _ = weft_deploy_apply:reopen(Reopen, Session),
     _ = weft_deploy_apply:recheck(Recheck, Session),
+    case revived(Down, Plan, Session) of
+        {ok, Now, Looked} -> onward(Before, Now, Looked);
+        {Failed, Now, Looked} -> stays_down(Before, Failed, Now, Looked)
+    end.
+
+%% Before a node that runs is stopped, those that are down start as they are, if there is nothing
+%% new for them, or it was rolled back. The others have to know in which groups they are.
+revived([], Plan, Session) ->
+    {ok, Plan, Session};
+revived(Down, _Plan, #{state := State} = Session) ->
+    ok = are_down(Down, Session),
+    {Started, Failed} = weft_deploy_apply:start(Down, fun(_, _) -> false end, Session),
+    Ungrouped = [Name || {Name, _Ms} <- Started] ++ maps:get(ungrouped, State, []),
+    Looked = weft_deploy_session:look(Session#{state := State#{ungrouped => Ungrouped}}),
+    #{as_is := Still} = Now = weft_deploy_session:plan(Looked, false),
+    case Failed ++ [{Name, "it was started, and is down again"} || #{node := Name} <- Still] of
+        [] -> {ok, Now, Looked};
+        [First | _] -> {First, Now, Looked}
+    end.
+
+are_down(Nodes, Session) ->
+    lists:foreach(fun(#{node := Name}) ->
+                      weft_deploy_session:progress([Name, ": it is down, and starts before others "
+                                                          "are stopped"], Session)
+                  end, Nodes).
+
+stays_down({Undone, Killed}, Failed, #{as_is := Down, anew := Anew, unproven := Unproven,
+                                       changed := Changed, refused := Refused, lost := Lost},
+           Session) ->
+    upgraded(#{done => [], undone => Undone, killed => Killed, failed => Failed, bad => [],
+               left => [Name || #{node := Name} <- Down ++ Anew ++ Unproven ++ Changed]},
+             Refused, Lost, Session).
+
+onward({Before, KilledBefore}, #{changed := Changed, refused := Refused, lost := Lost,
+                                 unproven := Unproven, along := Along, anew := Anew}, Session) ->
+    ok = are_down(Anew, Session),
     _ = [weft_deploy_session:progress([Name, ": an upgrade was ended before it was healthy: it is "
                                              "looked at again"], Session)
          || #{node := Name} <- Unproven],
     #{undone := Undone} = Outcome =
-        weft_deploy_upgrade:resume({Unproven, Along}, Changed, Session),
+        weft_deploy_upgrade:resume({Unproven, Along, Anew}, Changed, Session),
     upgraded(Outcome#{undone := Before ++ Undone,
                       killed => KilledBefore ++ maps:get(killed, Outcome, [])},
              Refused, Lost, Session).

@@ -220,8 +220,9 @@ an_upgrade_that_is_interrupted_as_it_rolls_back_goes_on(Config) ->
     ?assertMatch({ok, #{back := [_], restart := [], same := 0}, _}, run(plan, Alone)),
     ?assertMatch({ok, #{rolled_back := [_], refused := [_], failed := []}, _}, run(upgrade, Alone)).
 
-%% The command ended when it had waited for the node, and before it did anything about that: the
-%% node runs, and is what it is to be. Once it is healthy, once it is not.
+%% The command ended when the node was stopped, and was not made anything else yet. The next one
+%% ended when it had waited for the node, and before it did anything about that: the node runs, and
+%% is what it is to be. Once it is healthy, once it is not.
 what_an_interrupted_upgrade_has_not_seen_healthy_is_looked_at(Config) ->
     Ended = fun(Text, Alone) ->
                 ended_at(Text, 1, fun(How) -> weft_deploy:upgrade(?config(file, Alone), How) end,
@@ -230,8 +231,12 @@ what_an_interrupted_upgrade_has_not_seen_healthy_is_looked_at(Config) ->
                              run(plan, Alone))
             end,
     Good = alone(5, Config),
+    Upgrade = fun(How) -> weft_deploy:upgrade(?config(file, Good), How) end,
+    ended_at_stop(1, Upgrade, Config),
+    ?assertMatch({ok, #{restart := [_], changed := [], unproven := []}, _}, run(plan, Good)),
     Ended(": up after", Good),
     ?assertMatch({ok, #{upgraded := [_], failed := []}, _}, run(upgrade, Good)),
+    killed_by_somebody(Good),
     ?assertMatch({ok, #{upgraded := [], failed := []}, _}, run(upgrade, Good)),
     Before = made_of(Good),
     Bad = alone(6, #{health => {erlang, is_atom, [1]}}, Config),
@@ -243,6 +248,11 @@ what_an_interrupted_upgrade_has_not_seen_healthy_is_looked_at(Config) ->
     ?assertMatch({_, #{nodes := [#{id := Before, state := changed}]}, _}, run(status, Bad)),
     ?assertMatch({ok, #{unproven := [], refused := [_]}, _}, run(plan, Bad)),
     {ok, _, _} = down(Bad).
+
+killed_by_somebody(Config) ->
+    {ok, #{nodes := [#{os_pid := OsPid}]}, _} = run(status, Config),
+    [] = os:cmd("kill -KILL " ++ integer_to_list(OsPid)),
+    weft_test_nodes:until(fun() -> element(1, run(status, Config)) =:= wanting end).
 
 %% The command ended when the node was to go and had told the others so, before it was stopped. Then
 %% it is wanted again.

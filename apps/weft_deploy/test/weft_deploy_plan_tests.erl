@@ -191,6 +191,31 @@ what_an_upgrade_has_left_is_looked_at_again_test() ->
     ?assertMatch(#{unproven := [], back := [Second, First]},
                  weft_deploy_plan:new(Desired, Half, [New], [Name], false)).
 
+%% Of three nodes one is down that is to become new, as when an upgrade was ended before it did.
+a_node_that_is_down_is_started_by_an_upgrade_test() ->
+    Seen = running(spec(3, [{"h1", 1}], []), [{"h1", 1}]),
+    [First, Second, Third | _] = Desired = desired(spec(3, [{"h1", 1}], ["+S", "1:1"]), Seen),
+    #{id := New, node := Name} = First,
+    Down = with(First, #{up => false}, Seen),
+    Of = fun(Now, Bad, Unproven) ->
+             maps:with([as_is, anew, changed, unproven],
+                       weft_deploy_plan:new(Desired, Now, Bad, Unproven, false))
+         end,
+    ?assertEqual(#{as_is => [], anew => [First], changed => [Second, Third], unproven => []},
+                 Of(Down, [], [])),
+    %% What it would become was rolled back.
+    ?assertEqual(#{as_is => [First], anew => [], changed => [], unproven => []},
+                 Of(Down, [New], [])),
+    %% It is that already, and was healthy.
+    Made = with(First, #{id => New, previous => "old"}, Down),
+    ?assertEqual(#{as_is => [First], anew => [], changed => [Second, Third], unproven => []},
+                 Of(Made, [], [])),
+    %% It was not healthy yet: the upgrade starts it, and rolls it back if it has to.
+    ?assertEqual(#{as_is => [], anew => [], changed => [Second, Third], unproven => [First]},
+                 Of(Made, [], [Name])),
+    %% It runs, and has left the cluster.
+    ?assertMatch(#{as_is := [], anew := [First]}, Of(with(First, #{left => true}, Seen), [], [])).
+
 with(#{host := Host, node := Node}, Other, Seen) ->
     #{Host := {ok, #{nodes := #{Node := Was} = Nodes} = Now}} = Seen,
     Seen#{Host := {ok, Now#{nodes := Nodes#{Node := maps:merge(Was, Other)}}}}.

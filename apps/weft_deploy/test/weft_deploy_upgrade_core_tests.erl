@@ -37,7 +37,7 @@ one_that_is_not_healthy_takes_those_before_it_along_test() ->
 %% Of two that were upgraded before, one to the same.
 one_of_which_nothing_is_known_is_looked_at_first_test() ->
     Resumed = fun() ->
-                  weft_deploy_upgrade_core:resumed([{"c", "2"}], [{"b", "2"}, {"a", "1"}],
+                  weft_deploy_upgrade_core:resumed({[{"c", "2"}], [{"b", "2"}, {"a", "1"}]}, [],
                                                    [{"d", "2"}])
               end,
     {Actions, Outcome} = steps(Resumed(), [], []),
@@ -48,6 +48,28 @@ one_of_which_nothing_is_known_is_looked_at_first_test() ->
                   {stop, "b"}, {undo, "b"}, {return, "b"}], Back),
     ?assertMatch(#{done := [], undone := ["c", "b"], failed := {"c", "no"}, bad := ["2"],
                    left := ["d"]}, NotHealthy).
+
+%% It is away already, so nobody else is stopped before it is there.
+one_that_is_down_comes_before_all_others_test() ->
+    Resumed = fun() ->
+                  weft_deploy_upgrade_core:resumed({[{"b", "2"}], [{"a", "2"}]}, [{"c", "2"}],
+                                                   [{"d", "2"}])
+              end,
+    {Actions, Outcome} = steps(Resumed(), [], []),
+    ?assertEqual([{define, "c"}, {start, "c"}, {start, "b"}, {drain, "d"}, {stop, "d"},
+                  {define, "d"}, {start, "d"}], Actions),
+    ?assertMatch(#{done := ["c", "b", "d"], failed := none, left := []}, Outcome),
+    %% If it is not healthy, all follow that have become the same.
+    {Back, NotHealthy} = steps(Resumed(), [{start, "c"}], []),
+    ?assertEqual([{stop, "c"}, {undo, "c"}, {return, "c"}]
+                 ++ [{Step, Node} || Node <- ["b", "a"], Step <- [drain, stop, undo, return]],
+                 lists:nthtail(2, Back)),
+    ?assertMatch(#{done := [], undone := ["c", "b", "a"], failed := {"c", "no"}, bad := ["2"],
+                   left := ["d"]}, NotHealthy),
+    %% One that can not be written is told, and nothing else is touched.
+    {[{define, "c"}], Ended} = steps(Resumed(), [{define, "c"}], []),
+    ?assertMatch(#{done := [], undone := [], failed := {"c", "no"}, bad := [],
+                   left := ["b", "d"]}, Ended).
 
 nodes_of_another_version_stay_upgraded_test() ->
     {_, Outcome} = run_once([{"a", "1"}, {"b", "2"}], {start, "b"}),
@@ -78,7 +100,7 @@ a_host_that_is_lost_blames_nothing_test() ->
     ?assertEqual({start, "b"}, lists:last(Actions)),
     ?assertMatch(#{done := ["a"], undone := [], failed := {"b", "no"}, bad := [], left := ["c"],
                    unproven := ["b"]}, Outcome),
-    Resumed = weft_deploy_upgrade_core:resumed([{"b", "2"}], [{"a", "2"}], [{"c", "2"}]),
+    Resumed = weft_deploy_upgrade_core:resumed({[{"b", "2"}], [{"a", "2"}]}, [], [{"c", "2"}]),
     ?assertMatch({[{start, "b"}], #{done := [], undone := [], bad := [], unproven := ["b"]}},
                  steps(Resumed, [{lost, {start, "b"}}], [])).
 
@@ -97,7 +119,8 @@ another_one_that_is_not_drained_goes_back_all_the_same_test() ->
 
 %% The first that is looked at was upgraded after the others.
 way_back(Fails) ->
-    steps(weft_deploy_upgrade_core:resumed([{"c", "2"}], [{"b", "2"}, {"a", "2"}], []), Fails, []).
+    steps(weft_deploy_upgrade_core:resumed({[{"c", "2"}], [{"b", "2"}, {"a", "2"}]}, [], []), Fails,
+          []).
 
 a_rollback_that_fails_blames_nothing_test() ->
     {_, Outcome} = run(undo, [{"a", "2"}, {"b", "2"}], [{return, "a"}]),

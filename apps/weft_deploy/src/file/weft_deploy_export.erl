@@ -259,8 +259,9 @@ linked(weft, File) ->
     "false -> timer:sleep(1000), Wait(Seconds + 1) end end)(0) end).".
 
 %% The next pod follows some seconds after a new one is ready: links that are not asked for before
-%% others are up come meanwhile. What a pod does besides its node takes time, too. Secrets belong to a group that the processes of the pod have beside
-%% their own one, so that the image may have any user.
+%% others are up come meanwhile. A pod that ends has some time more than its node. Secrets belong to
+%% a group that the processes of the pod have beside their own one, so that the image may have any
+%% user.
 set(Family, Name, {Replicas, StopS}, Container) ->
     Volumes = [{object, [{name, "config"}, {configMap, {object, [{name, Family ++ "-config"}]}}]},
                secret("cookie", Name ++ "-cookie"), secret("tls", Name ++ "-tls")],

@@ -12,7 +12,9 @@
 -type seen() :: #{Host :: string() => {ok, weft_deploy_shell:observed()} | {error, string()}}.
 %% upload: versions that hosts lack. start: nodes that are not there; restart: that are there and do
 %% not run, or have left the cluster. stop: nodes that run, and shall not; forget: that do not even
-%% run. changed: nodes that differ; refused: those whose new state was rolled back. back and return
+%% run. as_is and anew: those of restart that `upgrade' starts before it stops others: as they are,
+%% since there is nothing new for them or it was rolled back, or made of what is new.
+%% changed: nodes that differ; refused: those whose new state was rolled back. back and return
 %% are what is left of a rollback that was not finished: nodes that still are what was rolled back,
 %% with that id, the last ones first; and those of restart that have become what they were.
 %% unproven: nodes that an upgrade has changed, which was ended before they were seen to be healthy;
@@ -22,6 +24,8 @@
 -type plan() :: #{upload := [{Host :: string(), Version :: string()}],
                   start := [weft_deploy_nodes:desired()],
                   restart := [weft_deploy_nodes:desired()],
+                  as_is := [weft_deploy_nodes:desired()],
+                  anew := [weft_deploy_nodes:desired()],
                   stop := [{Host :: string(), Node :: string()}],
                   forget := [{Host :: string(), Node :: string()}],
                   changed := [weft_deploy_nodes:desired()],
@@ -50,8 +54,11 @@ new(Desired, Seen, Bad, Unproven, Again) ->
     Ways = [way_back(Node, Seen, Barred) || Node <- Desired],
     Recheck = [Node || {Kind, Node} <- Sorted, lists:member(Kind, [same, unproven]),
                        has_other_check(Node, Seen)],
-    Plan = #{start => Of(start), restart => Of(restart), changed => Of(changed),
-             refused => Of(refused), same => length(Of(same) -- Recheck), recheck => Recheck,
+    {AsIs, Anew} = lists:partition(fun(Node) -> is_nothing_new(Node, Seen, Barred) end,
+                                   Of(restart) -- Begun),
+    Plan = #{start => Of(start), restart => Of(restart), as_is => AsIs, anew => Anew,
+             changed => Of(changed), refused => Of(refused),
+             same => length(Of(same) -- Recheck), recheck => Recheck,
              back => lists:reverse([Node || {back, Node} <- Ways]),
              return => [Node || {return, Node} <- Ways],
              unproven => Begun, along => lists:reverse(Along),
@@ -77,6 +84,10 @@ kind(#{host := Host, node := Node, id := Id} = Desired, Seen, Barred) ->
         #{Host := {ok, _}} -> start;
         #{} -> lost
     end.
+
+is_nothing_new(#{host := Host, node := Node, id := Id}, Seen, Barred) ->
+    #{Host := {ok, #{nodes := #{Node := #{id := Own}}}}} = Seen,
+    Own =:= Id orelse lists:member(Id, Barred).
 
 %% The id of a node does not tell of it.
 has_other_check(#{host := Host, node := Node, health := Health}, Seen) ->

@@ -10,23 +10,26 @@
 -spec run(define | undo, [weft_deploy_nodes:desired()], weft_deploy_session:session()) ->
           weft_deploy_upgrade_core:outcome().
 run(define, Nodes, Session) ->
-    resume({[], []}, Nodes, Session);
+    resume({[], [], []}, Nodes, Session);
 run(undo, Nodes, Session) ->
     loop(weft_deploy_upgrade_core:new(undo, items(Nodes)), by_name(Nodes), [], Session).
 
-%% @doc Nodes become new. Before them come those of which an upgrade that was ended before did not
-%% see whether they are healthy; if one is not, those go back with it that had become the same.
--spec resume({Unproven :: [weft_deploy_nodes:desired()], Along :: [weft_deploy_nodes:desired()]},
+%% @doc Nodes become new. Before them come those that are down, and those of which an upgrade that
+%% was ended before did not see whether they are healthy; if one is not, those go back with it that
+%% had become the same.
+-spec resume({Unproven :: [weft_deploy_nodes:desired()], Along :: [weft_deploy_nodes:desired()],
+              Down :: [weft_deploy_nodes:desired()]},
              [weft_deploy_nodes:desired()], weft_deploy_session:session()) ->
           weft_deploy_upgrade_core:outcome().
-resume({Unproven, Along}, Nodes, #{seen := Seen} = Session) ->
-    case weft_deploy_apply:upload(weft_deploy_plan:uploads(Nodes, Seen), Session) of
+resume({Unproven, Along, Down}, Nodes, #{seen := Seen} = Session) ->
+    case weft_deploy_apply:upload(weft_deploy_plan:uploads(Down ++ Nodes, Seen), Session) of
         [] ->
-            Core = weft_deploy_upgrade_core:resumed(items(Unproven), items(Along), items(Nodes)),
-            loop(Core, by_name(Unproven ++ Along ++ Nodes), [], Session);
+            Core = weft_deploy_upgrade_core:resumed({items(Unproven), items(Along)}, items(Down),
+                                                    items(Nodes)),
+            loop(Core, by_name(Unproven ++ Along ++ Down ++ Nodes), [], Session);
         [{Host, Version, Why} | _] ->
             #{done => [], undone => [], failed => {Host, Version ++ ": " ++ Why}, bad => [],
-              left => [Name || #{node := Name} <- Unproven ++ Nodes]}
+              left => [Name || #{node := Name} <- Unproven ++ Down ++ Nodes]}
     end.
 
 items(Nodes) -> [{Name, Id} || #{node := Name, id := Id} <- Nodes].
@@ -60,10 +63,20 @@ loop(State, ByName, Killed, Session) ->
             _ = [remember_bad([maps:get(id, Node)], Session) || {start, {error, _}} <-
                                                                     [{Step, Result}]],
             loop(weft_deploy_upgrade_core:result(Result, Going), ByName, Killed ++ ByForce,
-                 Session);
+                 seen({Step, Result}, Node, Session));
         {done, Outcome} ->
             Outcome#{killed => Killed}
     end.
+
+%% One that was down counts among the others when the next one is drained.
+seen({Step, ok}, #{host := Host, node := Name}, #{seen := Seen} = Session)
+  when Step =:= start; Step =:= return ->
+    case Seen of
+        #{Host := {ok, #{nodes := #{Name := #{up := true, left := false}}}}} -> Session;
+        #{} -> weft_deploy_session:look(Session)
+    end;
+seen(_Other, _Node, Session) ->
+    Session.
 
 %% @doc Remembers that these ids are not to be tried again unasked, in case that this is ended.
 -spec remember_bad([Id :: string()], weft_deploy_session:session()) ->

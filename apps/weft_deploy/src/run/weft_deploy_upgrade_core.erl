@@ -16,8 +16,11 @@
 %%
 %% A rollback that was asked for is the same with `undo' and `return' in their places.
 %%
+%% Nodes that are down come first, with `define' and `start' alone: they were stopped by an upgrade
+%% that was ended then, or have failed, and none is stopped while another one is down.
+%%
 %% An upgrade that was ended before may have left nodes of the new version of which it is not known
-%% whether they are healthy. They come first, with `start' alone; if one is not healthy, those that
+%% whether they are healthy. They come next, with `start' alone; if one is not healthy, those that
 %% had become the same before it follow, too.
 -module(weft_deploy_upgrade_core).
 
@@ -37,6 +40,7 @@
                      killed => [string()]}.
 
 -record(state, {mode :: define | undo,
+                down = [] :: [item()],
                 begun = [] :: [item()],
                 before = [] :: [item()],
                 waiting :: [item()],
@@ -53,11 +57,11 @@
 -spec new(define | undo, [item()]) -> state().
 new(Mode, Items) -> #state{mode = Mode, waiting = Items}.
 
-%% @doc An upgrade that goes on: nodes that have become new and are to be healthy, those that had
-%% become so before, the last ones first, and those that are to follow.
--spec resumed(Begun :: [item()], Before :: [item()], [item()]) -> state().
-resumed(Begun, Before, Items) ->
-    #state{mode = define, begun = Begun, before = Before, waiting = Items}.
+%% @doc An upgrade that goes on: nodes that have become new and are to be healthy, and those that
+%% had become so before, the last ones first; nodes that are down, and those that are to follow.
+-spec resumed({Begun :: [item()], Before :: [item()]}, Down :: [item()], [item()]) -> state().
+resumed({Begun, Before}, Down, Items) ->
+    #state{mode = define, begun = Begun, before = Before, down = Down, waiting = Items}.
 
 %% @doc What is to be done now. The answer to it comes by result/2.
 -spec next(state()) -> {action(), state()} | {done, outcome()}.
@@ -65,15 +69,18 @@ next(#state{now = {{Node, _}, [Step | _], _}} = State) ->
     {{Step, Node}, State};
 next(#state{now = none, back = [Item | Back]} = State) ->
     next(State#state{now = {Item, [drain, stop, undo, return], back}, back = Back});
+next(#state{now = none, failed = none, down = [Item | Down]} = State) ->
+    next(State#state{now = {Item, [define, start], forward}, down = Down});
 next(#state{now = none, failed = none, begun = [Item | Begun]} = State) ->
     next(State#state{now = {Item, [start], forward}, begun = Begun});
 next(#state{now = none, failed = none, waiting = [Item | Waiting], mode = Mode} = State) ->
     Last = case Mode of define -> start; undo -> return end,
     next(State#state{now = {Item, [drain, stop, Mode, Last], forward}, waiting = Waiting});
-next(#state{done = Done, undone = Undone, failed = Failed, bad = Bad, begun = Begun,
+next(#state{done = Done, undone = Undone, failed = Failed, bad = Bad, begun = Begun, down = Down,
             waiting = Waiting, unproven = Unproven}) ->
     {done, #{done => [Node || {Node, _} <- lists:reverse(Done)], undone => lists:reverse(Undone),
-             failed => Failed, bad => Bad, left => [Node || {Node, _} <- Begun ++ Waiting],
+             failed => Failed, bad => Bad,
+             left => [Node || {Node, _} <- Down ++ Begun ++ Waiting],
              unproven => Unproven}}.
 
 %% @doc How the last action went. `needed': the node was not drained, as it is the only way between
@@ -89,12 +96,13 @@ result({lost, Why}, #state{mode = define, now = {{Node, _}, [start], forward}} =
     State#state{now = none, failed = {Node, Why}, unproven = [Node]};
 %% What is new about it is to blame, and for all that have it.
 result({error, Why}, #state{mode = define, now = {{Node, Id} = Item, [start], forward},
-                            done = Done, before = Before, bad = Bad} = State) ->
+                            done = Done, begun = Begun, before = Before, bad = Bad} = State) ->
     IsSame = fun({_, Other}) -> Other =:= Id end,
     {Same, Others} = lists:partition(IsSame, Done),
+    {SameBegun, OtherBegun} = lists:partition(IsSame, Begun),
     State#state{now = {Item, [stop, undo, return], back},
-                back = Same ++ lists:filter(IsSame, Before), done = Others,
-                failed = {Node, Why}, bad = [Id | Bad]};
+                back = Same ++ SameBegun ++ lists:filter(IsSame, Before), done = Others,
+                begun = OtherBegun, failed = {Node, Why}, bad = [Id | Bad]};
 result({needed, Why}, #state{now = {{Node, _} = Item, [drain | _], back}, back = Back,
                              waiting = Waiting} = State) ->
     State#state{now = none, back = [], waiting = [Item | Back] ++ Waiting,
