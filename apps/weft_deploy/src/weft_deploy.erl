@@ -14,7 +14,7 @@
 
 -type options() :: #{root => string(), progress => weft_deploy_session:progress(),
                      again => boolean(), purge => boolean(), break_lock => boolean(),
-                     atom() => term()}.
+                     adopt => boolean(), atom() => term()}.
 %% wanting: something failed, and the rest was done.
 -type answer() :: {ok | wanting, Json :: term(), unicode:chardata()}
                 | {failed | usage, unicode:chardata()}.
@@ -277,7 +277,7 @@ reach(File, Options, Fun) ->
          end).
 
 %% @doc Stops all nodes of the deployment, and nothing else. Releases and logs stay on the hosts,
-%% unless they are to be removed too.
+%% unless they are to be removed too; then numbers that were changed by scale/3 are forgotten.
 -spec down(File :: string(), options()) -> answer().
 down(File, Options) ->
     with(File, Options, {locked, nothing}, fun(Session) -> stopped(Session, Options) end).
@@ -287,10 +287,8 @@ stopped(#{seen := Seen, dir := Dir, erl := Erl, spec := #{epmd_port := Port}} = 
     Nodes = [{Host, Node} || {Host, {ok, #{nodes := Here}}} <- lists:sort(maps:to_list(Seen)),
                              Node <- lists:sort(maps:keys(Here))],
     {Stopped, Killed, Failed} = weft_deploy_apply:stop(Nodes, Session),
-    Last = case maps:get(purge, Options, false) of
-               true -> weft_deploy_shell:purge(Dir);
-               false -> ""
-           end,
+    IsPurged = maps:get(purge, Options, false),
+    Last = case IsPurged of true -> weft_deploy_shell:purge(Dir); false -> "" end,
     Running = [Host || {Host, Node} <- Nodes, not lists:member(Node, Stopped)],
     Hosts = [Host || {Host, {ok, _}} <- maps:to_list(Seen)] -- lists:usort(Running),
     _ = weft_deploy_session:on(
@@ -302,13 +300,22 @@ stopped(#{seen := Seen, dir := Dir, erl := Erl, spec := #{epmd_port := Port}} = 
                          Script =/= ""]
                  end, Session),
     Lost = [{Host, Why} || {Host, {error, Why}} <- lists:sort(maps:to_list(Seen))],
-    #{state := State} = Session,
-    Kept = maps:filter(fun(_Name, Host) -> lists:keymember(Host, 1, Lost) end,
-                       maps:get(placed, State)),
-    _ = weft_deploy_session:save(State#{placed := Kept, scaled := #{}}, Session#{seen := #{}}),
+    _ = forgotten(IsPurged, Hosts, Session),
     Outcome = #{started => [], stopped => Stopped, killed => Killed, failed => Lost ++ Failed},
     {case Lost ++ Failed of [] -> ok; _ -> wanting end,
      weft_deploy_text:outcome_json(Outcome, []), weft_deploy_text:outcome(Outcome, [])}.
+
+%% No node is anywhere but on hosts that do not answer. Hosts of which all was removed, or that
+%% never had anything, get no copy of that.
+forgotten(IsPurged, Done, #{state := State, seen := Seen, hosts := Hosts} = Session) ->
+    #{placed := Placed, scaled := Scaled} = State,
+    Kept = maps:filter(fun(_Name, Host) -> element(1, maps:get(Host, Seen, {none})) =:= error end,
+                       Placed),
+    Own = [Host || {Host, {ok, #{deployment := _}}} <- maps:to_list(Seen),
+                   not IsPurged orelse not lists:member(Host, Done)],
+    weft_deploy_session:save(State#{placed := Kept,
+                                    scaled := case IsPurged of true -> #{}; false -> Scaled end},
+                             Session#{seen := #{}, hosts := maps:with(Own, Hosts)}).
 
 %% @doc Writes the deployment as files of other tools: [Kind] of `weft_deploy_export:kinds/0', to
 %% the directory of the option `out'. Files that are there are not written over.
@@ -374,7 +381,8 @@ with(File, Options, {Locking, Needs}, Fun) ->
               end,
     case weft_deploy_session:read(File, Root) of
         {ok, #{root := Own} = Read} ->
-            Open = fun() -> weft_deploy_session:open(Read, OnHosts, Needs, Progress) end,
+            Known = Read#{adopts => maps:get(adopt, Options, false)},
+            Open = fun() -> weft_deploy_session:open(Known, OnHosts, Needs, Progress) end,
             locked(Locking, Own, fun() -> opened(Open(), Fun) end);
         {error, Kind, Text} ->
             {Kind, Text}

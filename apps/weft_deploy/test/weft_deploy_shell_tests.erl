@@ -495,17 +495,21 @@ a_scaled_number_is_forgotten_when_the_file_has_changed_test() ->
     Scaled = fun(Count) ->
                  Families = [#{name => web, count => Count}],
                  {ok, State} = weft_deploy_state:load(Dir),
-                 {ok, _} = weft_deploy_session:save(State, #{root => Dir, seen => #{},
-                                                             state => State,
-                                                             spec => #{families => Families}}),
+                 {ok, _} = weft_deploy_session:save(State, here(Dir, State, Families, #{})),
                  {ok, #{scaled := Now}} = weft_deploy_state:load(Dir),
                  Now
              end,
-    ok = weft_deploy_state:save(Dir, #{scaled => #{web => {3, 5}}, bad => [], placed => #{}}),
+    {ok, _} = weft_deploy_state:save(Dir, #{scaled => #{web => {3, 5}}, bad => [],
+                                            placed => #{}}),
     ?assertEqual(#{web => {3, 5}}, Scaled(3)),
     ?assertEqual(#{}, Scaled(4)),
     ?assertEqual(#{}, Scaled(3)),
     ok = file:del_dir_r(Dir).
+
+%% The hosts are none that answer.
+here(Dir, State, Families, Seen) ->
+    #{root => Dir, dir => Dir, hosts => #{}, seen => Seen, state => State,
+      spec => #{name => "shop", parallel => 1, families => Families}}.
 
 %% One that was stopped on a host is not taken for one of it when the host is lost.
 where_a_node_was_is_forgotten_where_it_is_not_any_more_test() ->
@@ -514,8 +518,8 @@ where_a_node_was_is_forgotten_where_it_is_not_any_more_test() ->
               placed => #{"web1" => "h1", "web2" => "h1", "web3" => "h2"}},
     Here = #{nodes => #{"web1@h1" => #{}}},
     {ok, #{state := Saved}} =
-        weft_deploy_session:save(State, #{root => Dir, state => State, spec => #{families => []},
-                                          seen => #{"h1" => {ok, Here}, "h2" => {error, "gone"}}}),
+        weft_deploy_session:save(State, here(Dir, State, [], #{"h1" => {ok, Here},
+                                                               "h2" => {error, "gone"}})),
     ?assertEqual(#{"web1" => "h1", "web3" => "h2"}, maps:get(placed, Saved)),
     ?assertEqual({ok, Saved}, weft_deploy_state:load(Dir)),
     ok = file:del_dir_r(Dir).
@@ -524,10 +528,23 @@ state_is_what_was_saved_test() ->
     Dir = directory(),
     {ok, Empty} = weft_deploy_state:load(Dir),
     State = Empty#{scaled := #{web => {1, 2}}, bad := ["x"]},
-    ok = weft_deploy_state:save(Dir, State),
-    ?assertEqual({ok, State}, weft_deploy_state:load(Dir)),
+    {ok, Saved} = weft_deploy_state:save(Dir, State),
+    ?assertEqual({ok, Saved}, weft_deploy_state:load(Dir)),
+    ?assertEqual(State#{revision := 1}, Saved),
+    %% The first line is for hosts, which say no more than the revision.
+    {ok, <<"%% 1\n", _/binary>> = Text} = file:read_file(Dir ++ "/state"),
+    ?assertEqual({ok, Saved}, weft_deploy_state:parse(Text)),
+    %% Whoever saves something older by then: what is saved last counts.
+    ?assertMatch({ok, #{revision := 2}}, weft_deploy_state:save(Dir, State)),
+    ?assertMatch({ok, #{revision := 8}}, weft_deploy_state:save(Dir, State#{revision := 7})),
+    %% An earlier version has written no revision.
+    ok = file:write_file(Dir ++ "/state", "{1, #{scaled => #{}, bad => [], placed => #{}}}."),
+    ?assertMatch({ok, #{revision := 1}}, weft_deploy_state:load(Dir)),
     ok = file:write_file(Dir ++ "/state", "{2, new}."),
     ?assertMatch({error, _}, weft_deploy_state:load(Dir)),
+    ?assertMatch({error, _}, weft_deploy_state:save(Dir, State)),
+    [?assertEqual(error, weft_deploy_state:parse(Other))
+     || Other <- [<<>>, <<"{2, new}.">>, <<"{1, #{}}.">>, <<"{1,">>, <<255>>]],
     ok = file:del_dir_r(Dir).
 
 a_cookie_is_made_once_and_others_can_not_read_it_test() ->

@@ -470,7 +470,7 @@ down_leaves_nothing(Config) ->
     [begin
          ?assertEqual(none, beams(N, Config)),
          Own = filename:join(?config(priv_dir, Config), "host" ++ integer_to_list(N)),
-         ?assertEqual(["deployment", "logs", "nodes", "releases"],
+         ?assertEqual(["deployment", "logs", "nodes", "releases", "state"],
                       lists:sort(filelib:wildcard("{*,.[a-z]*}", Own)) -- ["sshd.log", "sshd.pid"]),
          ?assertEqual([], filelib:wildcard("nodes/*", Own))
      end || N <- lists:seq(1, length(?config(hosts, Config)))].

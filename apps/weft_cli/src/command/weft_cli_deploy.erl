@@ -8,6 +8,7 @@
 -define(ACTIONS, ["plan", "apply", "scale", "status", "upgrade", "rollback", "drain", "down",
                   "export"]).
 -define(OPTIONS, #{again => ["plan", "apply", "scale", "upgrade"], purge => ["down"],
+                   adopt => ["plan", "apply", "scale", "upgrade", "rollback", "export"],
                    break_lock => ["apply", "scale", "upgrade", "rollback", "drain", "down"],
                    out => ["export"]}).
 
@@ -60,4 +61,4 @@ options(Given) ->
                    #{} -> fun(Line) -> io:put_chars(standard_error, [Line, $\n]) end
                end,
     maps:merge(#{root => maps:get(dir, Given, ".weft"), progress => Progress},
-               maps:with([again, purge, break_lock, out], Given)).
+               maps:with([again, adopt, purge, break_lock, out], Given)).

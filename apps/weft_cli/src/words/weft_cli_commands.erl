@@ -50,6 +50,8 @@ deploy() ->
                       help => "of down: remove releases and logs, too"},
                     #{name => break_lock, long => "-break-lock", type => boolean,
                       help => "although a command of another machine has not given back its lock"},
+                    #{name => adopt, long => "-adopt", type => boolean,
+                      help => "although nothing is remembered of nodes that may be there"},
                     #{name => out, long => "-out", type => string, value => "DIR",
                       help => "of export: where the files go"},
                     #{name => dir, long => "-dir", type => string, value => "DIR",

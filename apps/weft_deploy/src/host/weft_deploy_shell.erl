@@ -10,6 +10,7 @@
 %%   .erlang.cookie        mode 400
 %%   deployment            its name
 %%   lock                  while a command changes something (`weft_deploy_host_lock')
+%%   state                 a copy of what commands remember (`weft_deploy_state')
 %%   releases/VERSION/     lib/APPLICATION/ebin of a release, kept by version
 %%   nodes/NODE/id         what the node was made from
 %%              start      runs it
@@ -28,17 +29,19 @@
 
 -export([quote/1, observe/1, prepare/3, unpack/2, define/2, launch/2, stop/3, left/1, remove/2,
          undo/2, recheck/2, prune/2, epmd/1, end_epmd/3, purge/1, parse/1, log_tail/2,
-         configuration/2, configured/1, killed/1]).
+         configuration/2, configured/1, killed/1, remember/3, remembered/1]).
 -export_type([definition/0, observed/0]).
 
 -type definition() :: #{node := string(), id := string(), words := [iodata()],
                         environment := [{string(), iodata()}], config := iodata(),
                         healthy := iodata()}.
-%% deployment: whose directory it is, once something was put there. releases: the newest first.
+%% deployment: whose directory it is, once something was put there. revision: of the copy of what
+%% commands remember. releases: the newest first.
 %% closed: nodes that run and lead no traffic of others, since a drain was not finished. left: it
 %% runs, and is no member of the cluster any more. health: the function that is asked whether a node
 %% is healthy.
--type observed() :: #{cores := pos_integer(), deployment => string(), releases := [string()],
+-type observed() :: #{cores := pos_integer(), deployment => string(),
+                      revision => non_neg_integer(), releases := [string()],
                       closed := [Node :: string()],
                       health => #{Node :: string() => term()},
                       nodes := #{string() => #{up := boolean(), left := boolean(),
@@ -64,6 +67,7 @@ observe(Dir) ->
     ["printf 'cores\\t%s\\n' \"$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN || echo 1)\"\n",
      "cd ", quote(Dir), " 2>/dev/null || exit 0\n", is_alive(Dir),
      "d=; [ -f deployment ] && read -r d < deployment && printf 'deployment\\t%s\\n' \"$d\"\n"
+     "v=; [ -f state ] && read -r c v < state && printf 'state\\t%s\\n' \"$v\"\n"
      "ls -1t releases 2>/dev/null | while read -r r; do\n"
      "  [ -f \"releases/$r/.complete\" ] || continue\n"
      "  printf 'release\\t%s\\n' \"$r\"; done\n"
@@ -113,6 +117,22 @@ prepare(Dir, Deployment, Cookie) ->
      "if [ -z \"$same\" ]; then rm -f .erlang.cookie.new\n"
      "  (umask 277; printf '%s' \"$cookie\" > .erlang.cookie.new)\n"
      "  mv -f .erlang.cookie.new .erlang.cookie; fi\nexit 0\n"].
+
+%% @doc Writes a copy of what commands remember. Its first line is a comment of one word, the
+%% revision. The directory belongs to the deployment from then on; in that of another one nothing is
+%% written, and without a directory neither.
+-spec remember(Dir :: string(), Deployment :: string(), Text :: iodata()) -> iodata().
+remember(Dir, Deployment, Text) ->
+    ["cd ", quote(Dir), " 2>/dev/null || exit 0\numask 077\n"
+     "d=; [ -f deployment ] && read -r d < deployment\n"
+     "if [ -z \"$d\" ]; then printf '%s\\n' ", quote(Deployment), " > deployment || exit 1\n"
+     "elif [ \"$d\" != ", quote(Deployment), " ]; then exit 0; fi\n"
+     "printf '%s' ", quote(Text), " > state.new || exit 1\n"
+     "mv -f state.new state\n"].
+
+%% @doc Prints that copy.
+-spec remembered(Dir :: string()) -> iodata().
+remembered(Dir) -> ["cat ", quote([Dir, "/state"]), "\n"].
 
 %% @doc Makes a release of a file that is in the directory `upload'. If it can not be done, as on a
 %% full disk, nothing of it stays.
@@ -282,7 +302,8 @@ end_epmd(Dir, Erl, Port) ->
 purge(Dir) ->
     ["cd ", quote(Dir), " 2>/dev/null || exit 0\n"
      "rm -rf releases nodes logs control upload deployment .erlang.cookie .erlang.cookie.new\n"
-     "rm -rf lock .script-[0-9]*-[0-9]*\ncd /\nrmdir ", quote(Dir), " 2>/dev/null\nexit 0\n"].
+     "rm -rf lock state state.new .script-[0-9]*-[0-9]*\n"
+     "cd /\nrmdir ", quote(Dir), " 2>/dev/null\nexit 0\n"].
 
 %% @doc The last lines that a node has logged, and those that it has printed: there it says which
 %% application does not start.
@@ -315,6 +336,8 @@ line([<<"cores">>, Count], Seen) ->
     Seen#{cores := max(1, number(Count))};
 line([<<"deployment">>, Name], Seen) ->
     Seen#{deployment => text(Name)};
+line([<<"state">>, Revision], Seen) ->
+    Seen#{revision => number(Revision)};
 line([<<"release">>, Version], #{releases := Versions} = Seen) ->
     Seen#{releases := [text(Version) | Versions]};
 line([<<"node">>, Node, State, OsPid, Id, Previous], #{nodes := Nodes} = Seen) ->

@@ -2,7 +2,8 @@
 %% @doc One run of the command: the file, what is remembered, the hosts, and what is there now.
 %%
 %% Everything about hosts is asked anew in each run. So a command that was ended half-way is
-%% repeated, and goes on where it was.
+%% repeated, and goes on where it was. What is remembered is taken from who has the newest of it:
+%% the directory here, or a host.
 -module(weft_deploy_session).
 
 -export([read/2, open/4, close/1, look/1, desired/1, facts/1, plan/2, connection/2, place/2,
@@ -15,7 +16,8 @@
 -type locking() :: locked | breaking | unlocked.
 %% code: the command is about what nodes are made of, so the code of all families has to be there.
 -type needs() :: code | nothing.
--type read() :: #{spec := weft_deploy_spec:spec(), root := string()}.
+%% adopts: nodes that are there belong to the deployment also if nothing is remembered of them.
+-type read() :: #{spec := weft_deploy_spec:spec(), root := string(), adopts => boolean()}.
 -type session() :: #{spec := weft_deploy_spec:spec(), root := string(), dir := string(),
                      erl := string(), state := weft_deploy_state:state(), cookie := binary(),
                      versions := #{atom() => string()}, unbuilt := [string()],
@@ -61,7 +63,7 @@ relative(#{families := Families, cookie_file := Cookie, provider := Provider} = 
 %% needed.
 -spec open(read(), locking(), needs(), progress()) ->
           {ok, session()} | {error, usage | failed, string()}.
-open(#{spec := #{dir := Given, erl := Erl, cookie_file := CookieFile} = Spec, root := Own},
+open(#{spec := #{dir := Given, erl := Erl, cookie_file := CookieFile} = Spec, root := Own} = Read,
      Locking, Needs, Progress) ->
     Session = #{spec => Spec, root => Own, progress => Progress, started_ms => now_ms(),
                 dir => case Given of default -> filename:join(Own, "host"); _ -> Given end,
@@ -75,16 +77,77 @@ open(#{spec := #{dir := Given, erl := Erl, cookie_file := CookieFile} = Spec, ro
                 {_, {_, [Text | _]}} when Needs =:= code ->
                     {error, usage, Text};
                 {{ok, Cookie}, {Versions, Unbuilt}} ->
+                    IsAsked = Needs =:= code andalso not maps:get(adopts, Read, false),
                     looked(hold(connected(Session#{state => State, cookie => Cookie,
                                                    versions => Versions, unbuilt => Unbuilt,
-                                                   own_code => Code}), Locking, Needs))
+                                                   own_code => Code}), Locking, Needs),
+                           IsAsked andalso Locking)
             end;
         {error, Text} ->
             {error, failed, Text}
     end.
 
-looked({ok, Session}) -> {ok, look(Session)};
-looked({error, Text}) -> {error, failed, Text}.
+looked({ok, Session}, Locking) ->
+    Looked = look(Session),
+    case newest(Looked) of
+        {ok, Known} ->
+            case unknown(Locking, Known) of
+                no -> {ok, Known};
+                Text -> closed(Known, Text)
+            end;
+        {error, Text} ->
+            closed(Looked, Text)
+    end;
+looked({error, Text}, _Locking) ->
+    {error, failed, Text}.
+
+closed(Session, Text) ->
+    ok = close(Session),
+    {error, failed, lists:flatten(io_lib:format("~ts", [Text]))}.
+
+%% A command of another directory, or on another machine, may have been the last one. Of two copies
+%% of the same revision the one here counts.
+newest(#{state := #{revision := Own}, seen := Seen, dir := Dir} = Session) ->
+    Copies = [{Revision, Host} || {Host, {ok, #{revision := Revision}}} <- maps:to_list(Seen)],
+    case lists:max([{0, none} | Copies]) of
+        {Revision, Host} when Revision > Own ->
+            {ok, Connection} = connection(Host, Session),
+            case weft_deploy_host:script(Connection, weft_deploy_shell:remembered(Dir)) of
+                {ok, Text} -> taken(weft_deploy_state:parse(Text), Host, Session);
+                {error, Why} -> {error, [Host, ": ", Why]}
+            end;
+        _ ->
+            {ok, Session}
+    end.
+
+taken({ok, State}, _Host, Session) ->
+    {ok, Session#{state := State}};
+taken(error, Host, #{dir := Dir}) ->
+    {error, [Host, ": ", Dir, "/state is no state of a deployment: move it away"]}.
+
+%% Why this command can not go on, if it is about what is to be there and nothing is remembered. Who
+%% does not know of numbers that were changed takes nodes for ones that shall not be there. Who does
+%% not know where nodes are starts them twice, if their host is silent.
+unknown(Locking, #{state := #{revision := 0}, seen := Seen, root := Root,
+                   spec := #{name := Name}}) when Locking =/= false ->
+    Hosts = lists:sort(maps:to_list(Seen)),
+    Others = ["Work in the directory where they were started, or copy the file state to ", Root,
+              " from there. If "],
+    case {[Host || {Host, {ok, #{nodes := Nodes}}} <- Hosts, map_size(Nodes) > 0],
+          [{Host, Why} || Locking =/= unlocked, {Host, {error, Why}} <- Hosts]} of
+        {[Host | _], _} ->
+            [Host, " has nodes of ", Name, ", and nothing is remembered of them, neither there nor "
+             "in ", Root, ": what was scaled or rolled back is not known. ", Others, "that is "
+             "lost, repeat the command with --adopt: then the file alone counts"];
+        {[], [{Host, Why} | _]} ->
+            [Host, " does not answer: ", Why, ". It may have nodes of ", Name, ", and nothing is "
+             "remembered of them in ", Root, ". ", Others, "there are none, repeat the command "
+             "with --adopt"];
+        {[], []} ->
+            no
+    end;
+unknown(_Locking, _Session) ->
+    no.
 
 %% Two machines do not see each other's commands, but both see the hosts. What one host refuses is
 %% given back on the others.
@@ -241,7 +304,8 @@ place_all(Nodes, #{state := #{placed := Placed} = State, seen := Seen} = Session
         Error -> Error
     end.
 
-%% @doc Remembers something, and where nodes are now. What hosts that answer do not have is nowhere.
+%% @doc Remembers something, and where nodes are now, here and on the hosts. What hosts that answer
+%% do not have is nowhere.
 -spec save(weft_deploy_state:state(), session()) -> {ok, session()} | {error, string()}.
 save(State, #{root := Root, seen := Seen, spec := #{families := Families}} = Session) ->
     Counts = maps:from_list([{Name, Count} || #{name := Name, count := Count} <- Families]),
@@ -253,9 +317,24 @@ save(State, #{root := Root, seen := Seen, spec := #{families := Families}} = Ses
                             end, maps:get(placed, State)),
     New = State#{placed := maps:merge(Elsewhere, placed(Seen)), scaled := Scaled},
     case weft_deploy_state:save(Root, New) of
-        ok -> {ok, Session#{state := New}};
-        Error -> Error
+        {ok, Saved} ->
+            ok = copied(Saved, Session),
+            {ok, Session#{state := Saved}};
+        Error ->
+            Error
     end.
+
+%% A host that does not answer now gets what is saved the next time.
+copied(State, #{hosts := Hosts, dir := Dir, spec := #{name := Name}} = Session) ->
+    Script = weft_deploy_shell:remember(Dir, Name, weft_deploy_state:text(State)),
+    Results = on([Host || {Host, {ok, _}} <- lists:sort(maps:to_list(Hosts))],
+                 fun(_Host, Connection) -> weft_deploy_host:script(Connection, Script) end,
+                 Session),
+    lists:foreach(fun({Host, {error, Why}}) ->
+                          progress([Host, ": what is remembered was not written there: ", Why],
+                                   Session);
+                     (_) -> ok
+                  end, Results).
 
 %% @doc Tells how things go, with the time since the start.
 -spec progress(iodata(), session()) -> ok.

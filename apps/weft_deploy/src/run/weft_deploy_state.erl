@@ -1,5 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What the command remembers of a deployment between two runs, in a directory of its own.
+%% @doc What the command remembers of a deployment between two runs, in a directory of its own. Each
+%% host has a copy of it (`weft_deploy_shell:remember/3'), so that a command knows also what another
+%% directory or another machine has done: that with the greatest revision counts.
 %%
 %% Only what hosts can not say: numbers of nodes that were changed by `scale', what was rolled back,
 %% which nodes an upgrade has changed and not seen to be healthy, of which nodes others could not be
@@ -8,13 +10,15 @@
 %% is in a file of its own, which others can not read.
 -module(weft_deploy_state).
 
--export([load/1, save/2, cookie/2, lock/1, unlock/1]).
+-export([load/1, save/2, text/1, parse/1, cookie/2, lock/1, unlock/1]).
 -export_type([state/0]).
 
 -type state() :: #{scaled := #{atom() => {non_neg_integer(), non_neg_integer()}},
                    bad := [string()], placed := #{string() => string()},
                    %% Not in files of earlier versions.
-                   unproven => [Node :: string()], ungrouped => [Node :: string()]}.
+                   unproven => [Node :: string()], ungrouped => [Node :: string()],
+                   %% Greater each time; 0: nothing was ever saved.
+                   revision => non_neg_integer()}.
 
 %% More that were rolled back than these are forgotten, the oldest first.
 -define(BAD_MAX, 100).
@@ -24,19 +28,53 @@
 load(Dir) ->
     File = file(Dir),
     case file:consult(File) of
-        {ok, [{1, #{scaled := _, bad := _, placed := _} = State}]} -> {ok, State};
-        {error, enoent} -> {ok, #{scaled => #{}, bad => [], placed => #{}}};
-        {ok, _} -> {error, File ++ " is no state of a deployment: move it away"};
-        {error, Reason} -> {error, lists:flatten([File, ": ", file:format_error(Reason)])}
+        {error, enoent} -> {ok, #{scaled => #{}, bad => [], placed => #{}, revision => 0}};
+        {error, Reason} -> {error, lists:flatten([File, ": ", file:format_error(Reason)])};
+        {ok, Terms} ->
+            case state(Terms) of
+                error -> {error, File ++ " is no state of a deployment: move it away"};
+                Ok -> Ok
+            end
     end.
 
 file(Dir) -> filename:join(Dir, "state").
 
--spec save(Dir :: string(), state()) -> ok | {error, string()}.
+%% Those of earlier versions have no revision.
+state([{1, #{scaled := _, bad := _, placed := _} = State}]) ->
+    {ok, maps:merge(#{revision => 1}, State)};
+state(_Other) ->
+    error.
+
+%% @doc What text/1 has made.
+-spec parse(binary()) -> {ok, state()} | error.
+parse(Text) ->
+    try
+        {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(Text)),
+        {ok, Term} = erl_parse:parse_term(Tokens),
+        state([Term])
+    catch error:_ -> error
+    end.
+
+%% @doc What is written of it; the first line has the revision.
+-spec text(state()) -> binary().
+text(#{revision := Revision} = State) ->
+    unicode:characters_to_binary(io_lib:format("%% ~b~n%% coding: utf-8~n~tp.~n",
+                                               [Revision, {1, State}])).
+
+%% @doc Saves it with a revision of its own, which is greater than that of what was saved before.
+-spec save(Dir :: string(), state()) -> {ok, state()} | {error, string()}.
 save(Dir, #{bad := Bad} = State) ->
-    Text = io_lib:format("%% coding: utf-8~n~tp.~n", [{1, State#{bad := lists:sublist(Bad,
-                                                                                     ?BAD_MAX)}}]),
-    write(file(Dir), unicode:characters_to_binary(Text), 8#600).
+    case load(Dir) of
+        {ok, #{revision := Before}} ->
+            New = State#{bad := lists:sublist(Bad, ?BAD_MAX),
+                         revision => 1 + max(Before, maps:get(revision, State, 0))},
+            case write(file(Dir), text(New), 8#600) of
+                ok -> {ok, New};
+                Error -> Error
+            end;
+        Error ->
+            Error
+    end.
 
 write(File, Content, Mode) ->
     Written = case filelib:ensure_dir(File) of
