@@ -63,10 +63,7 @@ a_command_of_another_machine_is_told_and_nothing_is_changed() ->
     with(fun(Dir) ->
         Host = Dir ++ "/host",
         ok = file:make_dir(Host),
-        File = Dir ++ "/shop.deploy",
-        ok = file:write_file(File, [io_lib:format("~p.~n", [T])
-                                    || T <- [{name, shop}, {dir, Host},
-                                             {family, web, #{paths => [], count => 0}}]]),
+        File = deployment(Dir, Host),
         Options = #{root => Dir ++ "/weft"},
         _ = run(?LOCK:take(Host, "other:/b", #{make => true, break => false})),
         [?assertMatch({Action, {match, _}},
@@ -80,6 +77,45 @@ a_command_of_another_machine_is_told_and_nothing_is_changed() ->
         ?assertNot(filelib:is_file(Host ++ "/lock")),
         ?assertMatch({ok, _, _}, weft_deploy:down(File, Options))
     end).
+
+%% A command that works without it would not be seen by one of another machine. Here, no directory
+%% can be made.
+a_host_that_can_not_be_locked_is_told_and_left_alone_test_() ->
+    {timeout, 60, fun a_host_that_can_not_be_locked_is_told_and_left_alone/0}.
+
+a_host_that_can_not_be_locked_is_told_and_left_alone() ->
+    with(fun(Dir) ->
+        Host = Dir ++ "/host",
+        File = deployment(Dir, Host),
+        Options = #{root => Dir ++ "/weft"},
+        {ok, _, _} = weft_deploy:apply(File, Options),
+        {ok, Before} = file:read_file(Host ++ "/state"),
+        ok = with_full_disk(Dir ++ "/bin", fun() ->
+            {wanting, #{failed := [#{what := What, why := Why}]}, _} =
+                weft_deploy:apply(File, Options),
+            ?assertEqual(<<"127.0.0.1">>, What),
+            ?assertMatch({match, _}, re:run(Why, "^it can not be locked: .*: no space left"))
+        end),
+        ?assertEqual({ok, Before}, file:read_file(Host ++ "/state")),
+        ?assertMatch({ok, #{failed := []}, _}, weft_deploy:apply(File, Options))
+    end).
+
+with_full_disk(Bin, Fun) ->
+    ok = file:make_dir(Bin),
+    ok = file:write_file(Bin ++ "/mkdir", "#!/bin/sh\necho 'no space left' >&2\nexit 1\n"),
+    ok = file:change_mode(Bin ++ "/mkdir", 8#700),
+    Path = os:getenv("PATH"),
+    true = os:putenv("PATH", Bin ++ ":" ++ Path),
+    try Fun(), ok
+    after os:putenv("PATH", Path)
+    end.
+
+deployment(Dir, Host) ->
+    File = Dir ++ "/shop.deploy",
+    ok = file:write_file(File, [io_lib:format("~p.~n", [T])
+                                || T <- [{name, shop}, {dir, Host},
+                                         {family, web, #{paths => [], count => 0}}]]),
+    File.
 
 refused(Action, File, Options) ->
     {failed, Text} = weft_deploy:Action(File, Options),

@@ -166,7 +166,7 @@ hold(#{root := Root, dir := Dir, spec := #{hosts := Hosts}} = Session, Locking, 
                  end, Session),
     Held = Session#{holder := Holder},
     case [{Host, By} || {Host, {held, By}} <- Results] of
-        [] -> {ok, Held};
+        [] -> {ok, without([Failed || {_, {error, _}} = Failed <- Results], Held)};
         [{Host, By} | _] ->
             ok = close(Held),
             {error, lists:flatten(io_lib:format(
@@ -174,6 +174,14 @@ hold(#{root := Root, dir := Dir, spec := #{hosts := Hosts}} = Session, Locking, 
                                     "it has ended, repeat the command with --break-lock",
                                     [Host, By]))}
     end.
+
+%% A host that can not be locked, such as one whose disk is full, is one that does not answer.
+without(Failed, #{hosts := Hosts} = Session) ->
+    Unlocked = maps:from_list([{Host, {error, "it can not be locked: " ++ Why}}
+                               || {Host, {error, Why}} <- Failed,
+                                  {ok, _} <- [connection(Host, Session)]]),
+    ok = close(Session#{hosts := maps:with(maps:keys(Unlocked), Hosts)}),
+    Session#{hosts := maps:merge(Hosts, Unlocked)}.
 
 %% Who only looks needs no cookie, and makes none.
 cookie(unlocked, _Own, default) -> {ok, <<>>};
