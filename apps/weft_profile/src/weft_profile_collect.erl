@@ -3,8 +3,9 @@
 %% recordings: a process of its own, so that messages of the nodes do not come to the caller. If the
 %% caller ends, it ends too, and then the nodes end their recordings by themselves.
 %%
-%% The modules that a node needs are loaded there if it does not have them, and removed again. Their
-%% code is that of this node, or is given, if this one has them without a file.
+%% The modules that a node needs are loaded there if it does not have them, and removed again unless
+%% another recording is there by then. Their code is that of this node, or is given, if this one has
+%% them without a file.
 -module(weft_profile_collect).
 
 -export([record/2, code/0]).
@@ -45,8 +46,9 @@ record(Nodes, Given) ->
 owner(Caller, Nodes, Options, Code) ->
     Watch = monitor(process, Caller),
     Recorder = self(),
-    Started = [{Node, started(Node, Recorder, Options#{nodes => Nodes}, Code)} || Node <- Nodes],
-    Guards = [{Node, Guard, clock(Guard), Loaded} || {Node, {ok, Guard, Loaded}} <- Started],
+    Asked = [{Node, started(Node, Recorder, Options#{nodes => Nodes}, Code)} || Node <- Nodes],
+    Started = [{Node, with_clock(Node, Start)} || {Node, Start} <- Asked],
+    Guards = [{Node, Guard, Clock, Loaded} || {Node, {ok, Guard, Clock, Loaded}} <- Started],
     ok = all_go(Guards),
     Ms = maps:get(ms, maps:merge(weft_profile_tracer:defaults(), Options)) + ?GRACE_MS,
     ok = all_ended([Guard || {_, Guard, _, _} <- Guards], Watch,
@@ -70,6 +72,14 @@ started(Node, Owner, Options, Code) ->
         end
     catch Class:Reason -> {error, failure(Node, Class, Reason)}
     end.
+
+%% It may have ended since.
+with_clock(Node, {ok, Guard, Loaded}) ->
+    try {ok, Guard, clock(Guard), Loaded}
+    catch Class:Reason -> {error, failure(Node, Class, Reason)}
+    end;
+with_clock(_Node, {error, Text}) ->
+    {error, Text}.
 
 failure(Node, error, {erpc, noconnection}) ->
     text("~ts does not answer", [Node]);
@@ -123,10 +133,21 @@ same(Node, Missing) ->
 
 versions(Module) -> Module:module_info(attributes).
 
+%% Not under another recording: it calls these modules. In this order, and no process is killed.
 unloaded(Node, Loaded) ->
-    _ = [erpc:cast(Node, code, Function, [Module]) || Module <- Loaded,
-                                                      Function <- [purge, delete, purge]],
-    ok.
+    try
+        _ = [erpc:call(Node, code, Function, [Module], ?CALL_MS)
+             || Loaded =/= [], guards(Node) =:= [], Module <- Loaded,
+                Function <- [soft_purge, delete, soft_purge]],
+        ok
+    catch _:_NodeIsGone -> ok
+    end.
+
+%% Without that module nothing is recorded.
+guards(Node) ->
+    try erpc:call(Node, weft_profile_tracer, guards, [], ?CALL_MS)
+    catch error:{exception, undef, _} -> []
+    end.
 
 %% --- clocks and the end -----------------------------------------------------------------------
 
@@ -178,10 +199,18 @@ part({Node, Guard, Before, Loaded}) ->
     try
         After = clock(Guard),
         {Events, Info} = fetched(Guard, []),
-        unloaded(Node, Loaded),
+        ok = gone(Guard),
+        ok = unloaded(Node, Loaded),
         {ok, #{node => Node, clock => weft_profile_clock:estimate(Before ++ After),
                events => Events, info => Info}}
     catch Class:Reason -> {error, {Node, failure(Node, Class, Reason)}}
+    end.
+
+%% It ends after the last part.
+gone(Guard) ->
+    Monitor = monitor(process, Guard),
+    receive {'DOWN', Monitor, process, Guard, _} -> ok
+    after ?CALL_MS -> demonitor(Monitor, [flush]), ok
     end.
 
 fetched(Guard, Parts) ->

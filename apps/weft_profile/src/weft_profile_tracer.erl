@@ -8,7 +8,7 @@
 %% asked, here or on another node), and answers questions for the clock. The collector gets the
 %% trace messages and counts them. Whatever ends the recording - the time, a limit, the end of the
 %% owner or of its connection, the end of one of the two - the flags are removed at once. What was
-%% recorded waits for the owner, but not for long.
+%% recorded waits for as long as the owner lives: it may have to wait for other nodes first.
 %%
 %% It traces in windows: so many milliseconds (window_ms) of each so many (every_ms), as tracing is
 %% what costs. Between them the flags are removed. The owner says when the first one begins, so that
@@ -20,7 +20,8 @@
 %% kind (an atom) and the ends are kept, nothing of their content.
 -module(weft_profile_tracer).
 
--export([start/2, defaults/0, clock/1, go/2, stop/1, fetch/1]).
+-export([start/2, defaults/0, clock/1, go/2, stop/1, fetch/1, guards/0]).
+-export([guard/2]).
 -export_type([options/0, window/0, event/0, info/0, ended/0]).
 
 -type options() :: #{ms => pos_integer(), events => pos_integer(), rate => pos_integer(),
@@ -48,8 +49,6 @@
 
 -define(CHUNK, 5000).
 -define(HEAP_BYTES_MIN, 16000000).
-%% How long what was recorded waits for the owner.
--define(KEPT_MS, 60000).
 -define(ANSWER_MS, 15000).
 %% So often the collector looks at its own size.
 -define(LOOK_EVENTS, 256).
@@ -80,7 +79,7 @@ defaults() ->
 -spec start(pid(), options()) -> {ok, Guard :: pid()} | {error, string()}.
 start(Owner, Given) ->
     Options = maps:merge(defaults(), Given),
-    {Guard, Monitor} = spawn_monitor(fun() -> guard(Owner, Options) end),
+    {Guard, Monitor} = spawn_monitor(?MODULE, guard, [Owner, Options]),
     Guard ! {begin_for, self(), Monitor},
     receive
         {Monitor, Answer} -> demonitor(Monitor, [flush]), Answer;
@@ -117,9 +116,16 @@ ask(Guard, What) ->
         exit({recording_lost, node(Guard), no_answer})
     end.
 
+%% @doc The guards of all recordings on this node, those included whose results are still here.
+-spec guards() -> [pid()].
+guards() ->
+    [Pid || Pid <- processes(),
+            {initial_call, {?MODULE, guard, 2}} <- [process_info(Pid, initial_call)]].
+
 %% --- the guard --------------------------------------------------------------------------------
 
-%% Above all others: it has to end the recording on a node that is busy.
+%% @private Above all others: it has to end the recording on a node that is busy.
+-spec guard(pid(), options()) -> term().
 guard(Owner, Options) ->
     process_flag(priority, max),
     process_flag(trap_exit, true),
@@ -166,19 +172,17 @@ guarding(#{owner := Owner, watch := Watch, collector := Collector} = State) ->
         {open, Number} ->
             guarding(open(Number, State));
         {close, Number} ->
-            _ = close(Number, State),
+            ok = close(Number, State),
             guarding(State);
         time ->
-            end_now(time, State);
+            guarding(end_now(time, State));
         {stop, From, Ref} ->
             From ! {Ref, ok},
-            end_now(stopped, State);
+            guarding(end_now(stopped, State));
         {ended, Why} ->
             Owner ! {weft_profile, self(), ended, Why},
-            _ = erlang:send_after(?KEPT_MS, self(), kept),
             %% A window may have been opened since the collector switched off.
-            ok = weft_profile_switch:off(maps:get(switch, State)),
-            guarding(State#{ended => true});
+            guarding(off(State));
         {fetch, _From, _Ref} = Fetch ->
             Collector ! Fetch,
             guarding(State);
@@ -189,8 +193,6 @@ guarding(#{owner := Owner, watch := Watch, collector := Collector} = State) ->
         {'EXIT', _Sampler, _Reason} ->
             give_up(State);
         {'DOWN', Watch, process, _, _} ->
-            give_up(State);
-        kept ->
             give_up(State);
         _Stray ->
             guarding(State)
@@ -218,19 +220,29 @@ open(Number, #{options := #{window_ms := WindowMs, every_ms := EveryMs} = Option
                                  {Number + 1, 0, {open, Number + 1}}]],
     State.
 
+close(_Number, #{ended := true}) ->
+    ok;
 close(Number, #{switch := Switch, collector := Collector}) ->
     ok = weft_profile_switch:pause(Switch),
-    Collector ! {window_end, Number, erlang:monotonic_time(nanosecond)}.
+    Collector ! {window_end, Number, erlang:monotonic_time(nanosecond)},
+    ok.
 
-end_now(Why, #{switch := Switch, collector := Collector} = State) ->
-    ok = weft_profile_switch:off(Switch),
+end_now(Why, #{collector := Collector} = State) ->
+    Off = off(State),
     Collector ! {ended, Why},
-    guarding(State#{ended => true}).
+    Off.
 
-give_up(#{switch := Switch, collector := Collector, sampler := Sampler}) ->
-    ok = weft_profile_switch:off(Switch),
+give_up(#{collector := Collector, sampler := Sampler} = State) ->
+    _ = off(State),
     exit(Collector, kill),
     exit(Sampler, kill).
+
+%% Once: while its result waits here somebody else may trace.
+off(#{ended := true} = State) ->
+    State;
+off(#{switch := Switch} = State) ->
+    ok = weft_profile_switch:off(Switch),
+    State#{ended => true}.
 
 %% --- the collector ----------------------------------------------------------------------------
 

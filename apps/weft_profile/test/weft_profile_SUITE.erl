@@ -11,8 +11,9 @@
          end_per_testcase/2]).
 -export([calls_over_two_gateways/1, files_of_a_run/1, limits_end_it/1, the_caller_is_killed/1,
          the_connection_is_lost/1, a_process_of_it_is_killed/1, somebody_else_traces/1,
-         code_is_loaded_and_removed/1, some_processes/1, a_node_that_is_not_there/1,
-         ways_to_send/1, windows/1, what_it_costs/1, what_it_costs_beside_work/1]).
+         code_is_loaded_and_removed/1, code_of_another_recording_stays/1, some_processes/1,
+         a_node_that_is_not_there/1, ways_to_send/1, windows/1, the_first_one_to_end_waits/1,
+         what_it_costs/1, what_it_costs_beside_work/1]).
 -export([serve/0, echo/0, callers/2, caller/1, busy/1, yield/0, recorder/2, traced/0, sends/1,
          sender/1, rounds/1, computed_per_second/1, end_own/0]).
 
@@ -23,13 +24,14 @@
 
 suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 3; _ -> 15 end}}].
 
-%% The first of those with two nodes needs one without the code, and the last one kills one. Code
+%% The first two of those with two nodes need one without the code, and the last one kills one. Code
 %% stays where a recording was killed.
 all() ->
-    [calls_over_two_gateways, code_is_loaded_and_removed, files_of_a_run, limits_end_it,
+    [calls_over_two_gateways, code_is_loaded_and_removed, code_of_another_recording_stays,
+     files_of_a_run, limits_end_it,
      the_caller_is_killed, a_process_of_it_is_killed, somebody_else_traces, some_processes,
      a_node_that_is_not_there, ways_to_send, windows]
-        ++ [Case || Case <- [what_it_costs, what_it_costs_beside_work],
+        ++ [Case || Case <- [the_first_one_to_end_waits, what_it_costs, what_it_costs_beside_work],
                     os:getenv("FULL") =/= false]
         ++ [the_connection_is_lost].
 
@@ -500,6 +502,38 @@ code_is_loaded_and_removed(Config) ->
     {ok, #{nodes := [#{events := Events}]}, []} = record(A, [node_of(B)], #{seconds => 1, ?ALL}),
     ?assert(Events > 0),
     weft_test_nodes:until(fun() -> Loaded() =:= [] end).
+
+%% What has loaded the code ends while another recording is there. (Before OTP 27 that begins when
+%% the first one no longer traces there.)
+code_of_another_recording_stays(Config) ->
+    [A, B] = ?config(two, Config),
+    First = call(A, recorder, [[node_of(A), node_of(B)], #{seconds => 60}]),
+    weft_test_nodes:until(fun() -> is_recorded(A) andalso is_recorded(B) end),
+    [[OfA], [OfB]] = [tracer(Ref, guards, []) || Ref <- [A, B]],
+    ok = tracer(B, stop, [OfB]),
+    Owner = call(B, serve, []),
+    weft_test_nodes:until(fun() -> element(1, tracer(B, start, [Owner, #{}])) =:= ok end),
+    [Second] = tracer(B, guards, []) -- [OfB],
+    ok = tracer(A, stop, [OfA]),
+    weft_test_nodes:until(fun() -> not weft_test_nodes:call(A, erlang, is_process_alive, [First])
+                          end),
+    ?assertEqual([Second], tracer(B, guards, [])),
+    ok = tracer(B, stop, [Second]),
+    ?assertMatch({done, #{ended := stopped}}, tracer(B, fetch, [Second])),
+    [await_clean(Ref) || Ref <- [A, B]].
+
+tracer(Ref, Function, Arguments) ->
+    weft_test_nodes:call(Ref, weft_profile_tracer, Function, Arguments).
+
+%% A limit ends the recording of one node long before that of the other.
+the_first_one_to_end_waits(Config) ->
+    [A, B] = ?config(two, Config),
+    Options = #{seconds => 70, events => 1000, pids => call(B, busy, [1]), ?ALL},
+    {ok, #{nodes := Recorded}, []} =
+        weft_test_nodes:call(A, weft_profile, record, [[node_of(A), node_of(B)], Options], 120000),
+    ?assertEqual([{node_of(A), time}, {node_of(B), events}],
+                 lists:sort([{Node, Ended} || #{node := Node, ended := Ended} <- Recorded])),
+    [await_clean(Ref) || Ref <- [A, B]].
 
 %% --- what it costs ----------------------------------------------------------------------------
 

@@ -1,0 +1,58 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Recordings of this very node, of which nobody else has to know.
+-module(weft_profile_tracer_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(MS, 30000).
+
+%% A recording that has ended and was not fetched yet holds up nobody who traces after it: not when
+%% its time comes, and not when it is fetched.
+who_traces_after_it_is_left_alone_test() ->
+    Guard = started(#{}),
+    ok = weft_profile_tracer:stop(Guard),
+    ok = await_end(Guard),
+    Pattern = [{['$1', '_'], [false], []}],
+    {Traced, Tracer} = {idle(), idle()},
+    try
+        1 = erlang:trace(Traced, true, [procs, {tracer, Tracer}]),
+        _ = trace_pattern(Pattern),
+        Guard ! time,
+        Monitor = monitor(process, Guard),
+        ?assertMatch(#{ended := stopped}, fetched(Guard)),
+        receive {'DOWN', Monitor, process, Guard, _} -> ok after ?MS -> error(still_there) end,
+        ?assertEqual({flags, [procs]}, erlang:trace_info(Traced, flags)),
+        ?assertEqual({match_spec, Pattern}, erlang:trace_info(send, match_spec))
+    after
+        _ = trace_pattern(true),
+        [exit(Pid, kill) || Pid <- [Traced, Tracer]]
+    end.
+
+recordings_are_found_by_their_guards_test() ->
+    ?assertEqual([], weft_profile_tracer:guards()),
+    Guard = started(#{}),
+    ?assertEqual([Guard], weft_profile_tracer:guards()),
+    ok = weft_profile_tracer:stop(Guard),
+    ok = await_end(Guard),
+    ?assertEqual([Guard], weft_profile_tracer:guards()),
+    Monitor = monitor(process, Guard),
+    _ = fetched(Guard),
+    receive {'DOWN', Monitor, process, Guard, _} -> ok after ?MS -> error(still_there) end,
+    ?assertEqual([], weft_profile_tracer:guards()).
+
+started(Options) ->
+    {ok, Guard} = weft_profile_tracer:start(self(), Options),
+    Guard.
+
+await_end(Guard) ->
+    receive {weft_profile, Guard, ended, stopped} -> ok after ?MS -> error(not_ended) end.
+
+fetched(Guard) ->
+    case weft_profile_tracer:fetch(Guard) of
+        {events, _} -> fetched(Guard);
+        {done, Info} -> Info
+    end.
+
+idle() -> spawn(fun() -> receive after infinity -> ok end end).
+
+trace_pattern(Pattern) -> erlang:trace_pattern(send, Pattern, []).
