@@ -7,6 +7,10 @@
 %% broker says that it is blocked. A message that comes back, because its queue is no more, or that
 %% the broker could not keep, ends the lane it belongs to.
 %%
+%% Announcements are short and few, and belong to no lane: they do not wait for room, so that a node
+%% that stops can say so however much its lanes have sent. While the broker is blocked they are the
+%% first of those that wait.
+%%
 %% Opens its connection after its start and tells the process that started it
 %% `{weft_amqp_outbox, Pid, up}', later `blocked' or `unblocked'. Ends with the connection.
 -module(weft_amqp_outbox).
@@ -46,7 +50,8 @@ start_link(Params, Counters) ->
     gen_server:start_link(?MODULE, {Params, Counters, self()},
                           [{spawn_opt, [{message_queue_data, off_heap}, {fullsweep_after, 10}]}]).
 
-%% @doc Does not wait. Owner is the lane that is to hear if the message is lost.
+%% @doc Does not wait. Owner is the lane that is to hear if the message is lost; of an announcement
+%% it is `none'.
 -spec publish(pid(), target(), owner(), iodata()) -> ok.
 publish(Outbox, Target, Owner, Message) ->
     gen_server:cast(Outbox, {publish, Target, Owner, Message}).
@@ -85,9 +90,8 @@ handle_call(Request, _From, Outbox) ->
 
 %% @private
 -spec handle_cast(term(), #outbox{}) -> {noreply, #outbox{}}.
-handle_cast({publish, Target, Owner, Message}, #outbox{waiting = Waiting} = Outbox) ->
-    Entry = {Target, Owner, iolist_to_binary(Message)},
-    {noreply, flush(Outbox#outbox{waiting = queue:in(Entry, Waiting)})};
+handle_cast({publish, Target, Owner, Message}, Outbox) ->
+    {noreply, entered({Target, Owner, iolist_to_binary(Message)}, Outbox)};
 handle_cast(Request, State) ->
     ok = weft_stray:message(Request),
     {noreply, State}.
@@ -119,6 +123,13 @@ handle_info(Message, State) ->
 %% @private
 terminate(_Reason, #outbox{connection = Connection}) ->
     weft_amqp_connection:close(Connection, ?CLOSE_MS).
+
+entered({_, none, _} = Announcement, #outbox{is_blocked = false} = Outbox) ->
+    counted(publish(Announcement, Outbox));
+entered({_, none, _} = Announcement, #outbox{waiting = Waiting} = Outbox) ->
+    counted(Outbox#outbox{waiting = queue:in_r(Announcement, Waiting)});
+entered(Entry, #outbox{waiting = Waiting} = Outbox) ->
+    flush(Outbox#outbox{waiting = queue:in(Entry, Waiting)}).
 
 flush(#outbox{is_blocked = true} = Outbox) ->
     counted(Outbox);
