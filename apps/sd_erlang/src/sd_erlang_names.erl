@@ -3,13 +3,16 @@
 %% this node is not in the group.
 %%
 %% A group of this node is a scope that is read here. Of another group that is known, some members
-%% are asked. The group `undefined' of a free node is the scope `cluster'.
+%% are asked, and the first who knows it answers. The group `undefined' of a free node is the scope
+%% `cluster'.
 -module(sd_erlang_names).
 
 -export([scope/1, whereis_name/2, whereis_name_at/3, names/1, names_at/1]).
 -export([local_whereis/2, local_names/1]).
 
 -define(ASK_MS, 5000).
+%% For the last ones that do not answer, when the others know nothing.
+-define(PATIENCE_MS, 1000).
 %% So many members of another group are asked.
 -define(ASKED_MAX, 3).
 
@@ -32,20 +35,16 @@ whereis_name(Group, Name) ->
     case scope(Group) of
         {ok, Scope} -> weft_names:whereis_name({Scope, Name});
         {error, remote_group} ->
-            first_pid([Pid || {_, Pid} <- ask_members(Group, local_whereis, [Group, Name])])
+            found(ask_members(Group, local_whereis, [Group, Name], fun is_pid/1))
     end.
 
-first_pid(Answers) ->
-    case [Pid || Pid <- Answers, is_pid(Pid)] of
-        [Pid | _] -> Pid;
-        [] -> undefined
-    end.
+found({ok, Pid}) -> Pid;
+found(none) -> undefined.
 
 %% @doc The same as a certain node knows it.
 -spec whereis_name_at(node(), Group :: term(), Name :: term()) -> pid() | undefined.
 whereis_name_at(Node, Group, Name) ->
-    {Answers, _Silent} = ask([Node], local_whereis, [Group, Name]),
-    first_pid([Pid || {_, Pid} <- Answers]).
+    found(ask([Node], local_whereis, [Group, Name], fun is_pid/1)).
 
 %% @doc The names of a group.
 -spec names(Group :: term()) -> {ok, [Name :: term()]} | {error, unknown_group}.
@@ -53,9 +52,9 @@ names(Group) ->
     case scope(Group) of
         {ok, Scope} -> {ok, lists:sort(weft_names:names(Scope))};
         {error, remote_group} ->
-            case ask_members(Group, local_names, [Group]) of
-                [{_, Names} | _] when is_list(Names) -> {ok, Names};
-                _ -> {error, unknown_group}
+            case ask_members(Group, local_names, [Group], fun is_list/1) of
+                {ok, Names} -> {ok, Names};
+                none -> {error, unknown_group}
             end
     end.
 
@@ -89,18 +88,17 @@ local_names(Group) ->
         {error, remote_group} -> undefined
     end.
 
-%% Connected members first.
-ask_members(Group, Function, Args) ->
+%% Connected members first. One of them may not have heard of the group yet.
+ask_members(Group, Function, Args, IsKnown) ->
     case weft_group:members(Group) of
         {ok, Members} ->
             {Near, Others} = lists:partition(fun(N) -> lists:member(N, nodes(connected)) end,
                                              Members),
-            {Answers, _Silent} = ask(lists:sublist(Near ++ Others, ?ASKED_MAX), Function, Args),
-            Answers;
+            ask(lists:sublist(Near ++ Others, ?ASKED_MAX), Function, Args, IsKnown);
         {error, unknown_group} ->
-            []
+            none
     end.
 
-ask(Nodes, Function, Args) ->
-    weft_ask:all(Nodes, fun(Node) -> erpc:call(Node, ?MODULE, Function, Args, ?ASK_MS) end,
-                 ?ASK_MS).
+ask(Nodes, Function, Args, IsKnown) ->
+    weft_ask:first(Nodes, fun(Node) -> erpc:call(Node, ?MODULE, Function, Args, ?ASK_MS) end,
+                   IsKnown, ?ASK_MS, ?PATIENCE_MS).

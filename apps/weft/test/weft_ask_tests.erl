@@ -34,6 +34,21 @@ the_last_ones_are_waited_for_a_while_only_test() ->
     ?assertEqual({[{a, a}], [silent, silent]}, weft_ask:all([a, silent, silent], Ask, 2000, 0)),
     ?assert(erlang:monotonic_time(millisecond) - Later >= 2000).
 
+%% One is silent, one fails, and one has an answer that is not enough.
+the_first_answer_that_is_enough_is_not_delayed_by_others_test() ->
+    Ask = fun(silent) -> receive after infinity -> ok end;
+             (failing) -> error(on_purpose);
+             (Answer) -> Answer
+          end,
+    Start = erlang:monotonic_time(millisecond),
+    ?assertEqual({ok, 1}, weft_ask:first([silent, failing, unknown, 1, silent, silent, silent], Ask,
+                                         fun is_integer/1, 60000, 60000)),
+    ?assertEqual(none, weft_ask:first([unknown, failing], Ask, fun is_integer/1, 60000, 60000)),
+    ?assertEqual(none, weft_ask:first([unknown, silent], Ask, fun is_integer/1, 60000, 100)),
+    ?assert(erlang:monotonic_time(millisecond) - Start < 30000),
+    ?assertEqual(none, weft_ask:first([silent], Ask, fun is_integer/1, 100, 0)),
+    ?assertEqual({messages, []}, process_info(self(), messages)).
+
 nothing_is_left_behind_test() ->
     Self = self(),
     Ask = fun(_) -> Self ! {asked, self()}, receive after infinity -> ok end end,
