@@ -37,13 +37,29 @@ start() ->
 -spec stop() -> ok | {error, term()}.
 stop() -> application:stop(sd_erlang).
 
-%% @doc Reads the configuration again. Members that come find each other by themselves.
+%% @doc Reads the configuration again. Groups and members that are new in it come, and find each
+%% other by themselves. It takes nobody out (remove_nodes/2 does), and undoes nothing that was
+%% changed at run time: info/0 names in `sync_error' the groups that are unlike the configuration.
 -spec sync() -> ok | {error, term()}.
 sync() ->
     ?IF_RUNNING(case sd_erlang_config:groups() of
-                    {ok, Groups} -> weft_group:configure(Groups);
+                    {ok, Groups} -> configured(weft_group:configure(Groups), Groups);
                     {error, Text} -> {error, Text}
                 end).
+
+configured(ok, Groups) -> sd_erlang_server:configured(Groups);
+configured({error, Reason}, _Groups) -> {error, Reason}.
+
+%% The configured groups whose nodes are others than those of the configuration; a text if that can
+%% not be read.
+unlike_configured() ->
+    case sd_erlang_config:groups() of
+        {ok, Groups} ->
+            [Name || {Name, Nodes} <- lists:sort(maps:to_list(Groups)),
+                     weft_group:members(Name) =/= {ok, Nodes}];
+        {error, Text} ->
+            Text
+    end.
 
 -spec info() -> [{atom(), term()}] | not_running().
 info() ->
@@ -55,7 +71,7 @@ info_of(Own, Fellows) ->
      {own_group_names, lists:sort(maps:keys(Own))},
      {own_group_nodes, weft_group:own_nodes()},
      {synced_nodes, [Node || Node <- Fellows, lists:member(Node, Here)]},
-     {sync_error, []},
+     {sync_error, unlike_configured()},
      {no_contact, [Node || Node <- Fellows, not lists:member(Node, Here)]},
      {own_s_groups, lists:sort(maps:to_list(Own))},
      {other_groups, lists:sort(maps:to_list(maps:without(maps:keys(Own), weft_group:groups())))},
@@ -263,7 +279,7 @@ sent({error, Reason}, _What) -> {error, Reason}.
 %% @doc Attributes of this node, any terms, for choose_nodes/1.
 -spec add_attributes([term()]) -> ok | {error, term()}.
 add_attributes(Attributes) ->
-    change_attributes(fun(Known) -> lists:usort(Known ++ Attributes) end).
+    ?IF_RUNNING(sd_erlang_server:change_list(?ATTRIBUTES, add, Attributes)).
 
 %% @doc Attributes of other nodes. Those that do not answer are named.
 -spec add_attributes([node()], [term()]) -> ok | {error, {no_contact, [node()]}}.
@@ -271,16 +287,10 @@ add_attributes(Nodes, Attributes) -> on_all(Nodes, add_attributes, [Attributes])
 
 -spec remove_attributes([term()]) -> ok | {error, term()}.
 remove_attributes(Attributes) ->
-    change_attributes(fun(Known) -> Known -- Attributes end).
+    ?IF_RUNNING(sd_erlang_server:change_list(?ATTRIBUTES, remove, Attributes)).
 
 -spec remove_attributes([node()], [term()]) -> ok | {error, {no_contact, [node()]}}.
 remove_attributes(Nodes, Attributes) -> on_all(Nodes, remove_attributes, [Attributes]).
-
-change_attributes(Change) ->
-    ?IF_RUNNING(case weft_attributes:read([?ATTRIBUTES]) of
-                    #{?ATTRIBUTES := Known} -> weft_attributes:update(?ATTRIBUTES, Change(Known));
-                    #{} -> weft_attributes:insert(?ATTRIBUTES, Change([]))
-                end).
 
 on_all(Nodes, Function, Args) ->
     {Answers, Silent} =
