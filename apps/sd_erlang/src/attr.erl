@@ -29,6 +29,8 @@
 start() -> start_with(sd_erlang_facts:all()).
 
 %% @doc With the built-in attributes and those of a file (one list of `{Name, Spec}'); or with none.
+%% Exceptions: `{attr_config_error, Reason}', `{bad_function, Name}' (that of an automatic attribute
+%% failed). Nothing is started then.
 -spec start(file:filename() | nobuiltins) -> ok | {error, already_running}.
 start(nobuiltins) -> start_with([]);
 start(File) -> start_with(sd_erlang_facts:all() ++ consult(File)).
@@ -40,8 +42,14 @@ start(File, nobuiltins) -> start_with(consult(File)).
 start_with(Attributes) ->
     {ok, _} = application:ensure_all_started(weft),
     case weft_attributes:insert(?RUNNING, true) of
-        ok -> lists:foreach(fun({Name, Spec}) -> ok = set(Name, Spec) end, Attributes);
-        {error, {attribute_exists, _}} -> {error, already_running}
+        ok ->
+            try lists:foreach(fun({Name, Spec}) -> true = done(set(Name, Spec)) end, Attributes)
+            catch error:Reason ->
+                _ = stop(),
+                error(Reason)
+            end;
+        {error, {attribute_exists, _}} ->
+            {error, already_running}
     end.
 
 %% The last of a name counts.
@@ -53,7 +61,11 @@ set(Name, Spec) ->
 
 consult(File) ->
     case file:consult(File) of
-        {ok, [Attributes]} when is_list(Attributes) -> Attributes;
+        {ok, [Attributes]} when length(Attributes) >= 0 ->
+            case Attributes -- [Pair || {_Name, _Spec} = Pair <- Attributes] of
+                [] -> Attributes;
+                [Wrong | _] -> error({attr_config_error, {no_attribute, Wrong}})
+            end;
         {ok, _} -> error({attr_config_error, not_one_list});
         {error, Reason} -> error({attr_config_error, Reason})
     end.

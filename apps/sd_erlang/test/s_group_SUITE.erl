@@ -70,7 +70,36 @@ nodes_see_their_groups(Config) ->
                  [proplists:get_value(Key, Info)
                   || Key <- [state, own_group_names, synced_nodes, sync_error, no_contact,
                              other_groups]]),
-    ?assertEqual([ok || _ <- Nodes], [s(Node, sync, []) || Node <- Nodes]).
+    ?assertEqual([ok || _ <- Nodes], [s(Node, sync, []) || Node <- Nodes]),
+    groups_start_anew(N1, N3).
+
+%% Under who hears of nodes, and with it what this application has said of groups and names.
+groups_start_anew(N1, N3) ->
+    until(fun() -> is_all_up(N1) end),
+    ok = call(N1, ?MODULE, listen, [true]),
+    true = call(N1, erlang, exit, [call(N1, erlang, whereis, [weft_group_monitor]), kill]),
+    ?assertEqual(ok, s(N3, remove_nodes, [g1, names([n2])])),
+    until(fun() -> last_told(n2, N1) =:= nodedown andalso last_told(n3, N1) =/= nodedown end),
+    Pid = process(N1),
+    Register = fun() -> [s(N1, register_name, [g1, Name, Pid]) || Name <- [one, two]] end,
+    until(fun() ->
+              [s(N1, unregister_name, [g1, Name]) || Name <- [one, two]],
+              Register() =:= [yes, {no, name_or_pid_already_registered}]
+          end),
+    true = call(N1, erlang, exit, [call(N1, erlang, whereis, [listener]), kill]).
+
+last_told(Name, Node) ->
+    Of = node_name(Name),
+    case [Change || {Change, Other} <- call(Node, ?MODULE, messages, []), Other =:= Of] of
+        [] -> nothing;
+        Changes -> lists:last(Changes)
+    end.
+
+%% Those of one group connect when they know of it, each pair in its own time. The groups hear of
+%% that somewhat later.
+is_all_up(Node) ->
+    {ok, Up} = call(Node, weft_group, monitor_nodes, [all, true]),
+    s(Node, own_nodes, []) -- [weft_test_nodes:name(Node) | Up] =:= [].
 
 names_are_per_group(Config) ->
     [N1, N2, N3, N4, N5] = start_five(Config),
@@ -117,13 +146,9 @@ crash_and_return(Config) ->
     Lost = process(N2),
     yes = s(N2, register_name, [g1, lost, Lost]),
     until(fun() -> s(N3, whereis_name, [g1, lost]) =:= Lost end),
-    %% Those of one group connect when they know of it, each pair in its own time. The groups hear
-    %% of that somewhat later.
-    [until(fun() ->
-                   {ok, Up} = call(Node, weft_group, monitor_nodes, [all, true]),
-                   s(Node, own_nodes, []) -- [weft_test_nodes:name(Node) | Up] =:= []
-           end) || Node <- [N1, N3, N4]],
+    [until(fun() -> is_all_up(Node) end) || Node <- [N1, N3, N4]],
     [ok = call(Node, ?MODULE, listen, [true]) || Node <- [N1, N3, N4]],
+    ok = one_is_silent(N2, N3, N4, Pid),
     weft_test_nodes:kill(N2),
     Down = {nodedown, node_name(n2)},
     [until(fun() -> call(Node, ?MODULE, messages, []) =:= [Down] end) || Node <- [N1, N3]],
@@ -135,6 +160,16 @@ crash_and_return(Config) ->
      || Node <- [N1, N3]],
     until(fun() -> s(Back, whereis_name, [g1, a]) =:= Pid end),
     ?assertEqual([], call(N4, ?MODULE, messages, [])).
+
+%% Who is not in the group asks three of its members, and does not wait for the silent one.
+one_is_silent(N2, N3, N4, Pid) ->
+    until(fun() -> s(N3, whereis_name, [g1, a]) =:= Pid end),
+    ok = weft_test_nodes:pause(N2),
+    lists:foreach(fun({Name, Expected}) ->
+                      {Us, Found} = timer:tc(fun() -> s(N4, whereis_name, [g1, Name]) end),
+                      ?assertEqual({Name, Expected}, {Name, Found}),
+                      ?assert(Us < 4000000, {Name, Us})
+                  end, [{a, Pid}, {nobody, undefined}]).
 
 %% The order of the test that came with the original's tools.
 groups_change_at_run_time(Config) ->
@@ -151,6 +186,10 @@ groups_change_at_run_time(Config) ->
     ?assertEqual(ok, s(N1, remove_nodes, [g1, names([n3])])),
     until(fun() -> s(N3, s_groups, []) =:= {[g2], [g1]} end),
     ?assertEqual({no, cannot_register_in_remote_group}, s(N3, register_name, [g1, b, Pid])),
+    ?assertEqual(names([n1, n2]), s(N1, own_nodes, [])),
+    %% As it is not configured, and is not made.
+    ?assertEqual(ok, s(N1, sync, [])),
+    ?assertEqual([g1], proplists:get_value(sync_error, s(N1, info, []))),
     ?assertEqual(names([n1, n2]), s(N1, own_nodes, [])),
     ?assertEqual({ok, g1, names([n3])}, s(N2, add_nodes, [g1, names([n3])])),
     until(fun() -> s(N3, whereis_name, [g1, a]) =:= Pid end),
@@ -283,6 +322,16 @@ the_module_attr(Config) ->
     ok = file:write_file(File, "[{disk, 100}, {fast, yes}, {once, {automatic, {erlang, node}}},"
                          " {now, {dynamic, {erlang, unique_integer, [[monotonic]]}}}]."),
     A = fun(Node, Function, Args) -> call(Node, attr, Function, Args) end,
+    %% What can not be started has not been started.
+    Bad = filename:join(?config(priv_dir, Config), "bad_attributes"),
+    [begin
+         ok = file:write_file(Bad, Text),
+         ?assertEqual({error, Reason}, call(N1, ?MODULE, attempt, [attr, start, [Bad, nobuiltins]]))
+     end || {Text, Reason} <-
+                [{"[{disk, 100}, tape].", {attr_config_error, {no_attribute, tape}}},
+                 {"[{disk, 100}, {once, {automatic, {erlang, nothing}}}].", {bad_function, once}}]],
+    ?assertEqual([{node_name(n1), [{disk, undefined}]}],
+                 A(N1, request_attrs, [[node_name(n1)], [disk]])),
     ?assertEqual(ok, A(N1, start, [])),
     ?assertEqual({error, already_running}, A(N1, start, [])),
     ?assertEqual(ok, A(N2, start, [File, nobuiltins])),
