@@ -29,7 +29,8 @@ sync_join(Peer) -> join(Peer).
 -spec leave() -> ok | {error, string()}.
 leave() -> weft:leave().
 
-%% @doc That node is gone for good: see `weft:leave/1'. Without a node (`[]'): the same as leave/0.
+%% @doc That node is gone for good: see `weft:leave/1'; an error if it is connected. Without a node
+%% (`[]'): the same as leave/0.
 -spec leave([] | peer()) -> ok | {error, string()}.
 leave([]) -> leave();
 leave(Peer) -> weft:leave(name(Peer)).

@@ -69,6 +69,9 @@ nodes_join_and_leave(Config) ->
     Manager = call(A, partisan_peer_service, manager, []),
     #{name := Self} = Myself = call(A, Manager, myself, []),
     ?assertEqual(name(A), Self),
+    %% One that is there leaves itself.
+    {error, Text} = call(A, partisan_peer_service, leave, [name(C)]),
+    ?assertNotEqual({nomatch, Text}, {string:find(Text, "call weft:leave() there"), Text}),
     ?assertEqual(ok, call(C, partisan_peer_service, leave, [])),
     until_members([A, B]),
     ?assertEqual(false, call(A, partisan_peer_service, member, [name(C)])),
