@@ -76,16 +76,20 @@ nodes_see_their_groups(Config) ->
 %% Under who hears of nodes, and with it what this application has said of groups and names.
 groups_start_anew(N1, N3) ->
     until(fun() -> is_all_up(N1) end),
+    Pid = process(N1),
+    ?assertEqual(yes, s(N1, register_name, [g1, one, Pid])),
     ok = call(N1, ?MODULE, listen, [true]),
     true = call(N1, erlang, exit, [call(N1, erlang, whereis, [weft_group_monitor]), kill]),
     ?assertEqual(ok, s(N3, remove_nodes, [g1, names([n2])])),
     until(fun() -> last_told(n2, N1) =:= nodedown andalso last_told(n3, N1) =/= nodedown end),
-    Pid = process(N1),
-    Register = fun() -> [s(N1, register_name, [g1, Name, Pid]) || Name <- [one, two]] end,
-    until(fun() ->
-              [s(N1, unregister_name, [g1, Name]) || Name <- [one, two]],
-              Register() =:= [yes, {no, name_or_pid_already_registered}]
+    %% The name is still there, and the rule of one name holds for this and for new groups.
+    Refused = {no, name_or_pid_already_registered},
+    until(fun() -> {s(N1, whereis_name, [g1, one]), s(N1, register_name, [g1, two, Pid])}
+                       =:= {Pid, Refused}
           end),
+    {ok, late, _} = s(N1, new_s_group, [late, [node_name(n1)]]),
+    ?assertEqual([yes, Refused],
+                 [s(N1, register_name, [late, Name, Pid]) || Name <- [one, two]]),
     true = call(N1, erlang, exit, [call(N1, erlang, whereis, [listener]), kill]).
 
 last_told(Name, Node) ->

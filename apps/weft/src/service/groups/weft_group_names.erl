@@ -1,6 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Each group has names of its own: a scope of `weft_names' that runs on its members. It is
 %% started when this node becomes a member, and stopped when it is none any more.
+%%
+%% Scopes outlive this process, and so do the options that they were started with. If it had to be
+%% told these again it would restart the scopes, and their names would be lost.
 -module(weft_group_names).
 -behaviour(gen_server).
 
@@ -27,7 +30,8 @@ scope(Group) ->
     end.
 
 %% @doc The options of the scopes of all groups (`weft_names:start_scope/2'), in place of those of
-%% the configuration (`group_names'). Scopes that run are restarted if that changes anything.
+%% the configuration (`group_names'), for as long as weft runs. Scopes that run are restarted if
+%% that changes anything.
 -spec configure(map()) -> ok.
 configure(Options) -> gen_server:call(?MODULE, {configure, Options}, infinity).
 
@@ -38,7 +42,10 @@ init([]) ->
     ok = weft_driver:subscribe(weft_groups, self()),
     %% Not now: the supervisor that starts scopes is above this process and waits for this function.
     self() ! follow,
-    {ok, #state{options = weft_config:get(group_names)}}.
+    {ok, #state{options = case weft_view:lookup(group_names_options) of
+                              undefined -> weft_config:get(group_names);
+                              Options -> Options
+                          end}}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #state{}) ->
@@ -52,6 +59,7 @@ handle_call({scope, Group}, _From, State) ->
 handle_call({configure, Options}, _From, #state{options = Options} = State) ->
     {reply, ok, State};
 handle_call({configure, Options}, _From, State) ->
+    ok = weft_view:put(weft_services_left, group_names_options, Options),
     lists:foreach(fun stop/1, started()),
     {reply, follow(State#state{options = Options}), State#state{options = Options}};
 handle_call(Request, _From, State) ->
