@@ -4,7 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([clear/1, keep/2]).
+-export([clear/1, keep/2, hear_once/2]).
 
 -define(PEER, 'b@host').
 -define(NAME, weft_driver_under_test).
@@ -160,6 +160,26 @@ a_driver_listens_to_another_one(_Pid) ->
     done = perform([{notice, news}]),
     expect({weft_notice, weft_listening_driver, {seen, {notice, news}}}),
     gen_server:stop(Listener).
+
+who_has_a_name_that_is_told_hears_test() ->
+    with_driver(#{tells => [weft_told_by_name]}, fun who_has_a_name_that_is_told_hears/1).
+
+%% Nobody has the name at first; then one process after the other, as of one that is started again.
+who_has_a_name_that_is_told_hears(_Pid) ->
+    done = perform([{notice, too_early}]),
+    [begin
+         {Told, Ref} = spawn_monitor(?MODULE, hear_once, [self(), weft_told_by_name]),
+         expect({Told, ready}),
+         done = perform([{notice, Number}]),
+         expect({Told, {weft_notice, ?NAME, Number}}),
+         receive {'DOWN', Ref, process, Told, normal} -> ok end
+     end || Number <- [1, 2]].
+
+%% What is told under a name that is its own until then.
+hear_once(Test, Name) ->
+    true = register(Name, self()),
+    Test ! {self(), ready},
+    receive Message -> Test ! {self(), Message} end.
 
 a_subscriber_that_ends_is_forgotten_test() ->
     with_driver(fun a_subscriber_that_ends_is_forgotten/1).

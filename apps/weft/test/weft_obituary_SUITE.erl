@@ -39,14 +39,15 @@ end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 end_per_testcase(_Case, _Config) -> weft_test_nodes:stop_all().
 
-%% The next incarnation of the node has sessions while the news of the end of the one before are
-%% fresh; these resume like others.
+%% What tells the sessions of a has been started again by itself. The next incarnation of the node
+%% has sessions while the news of the end of the one before are fresh; these resume like others.
 killed_behind_gateways_and_back(Config) ->
     Names = [a, g1, g2, b],
     [A, G1 | _] = Nodes = chain(Names, #{}, Config),
     B = lists:last(Nodes),
     Others = lists:droplast(Nodes),
     connect_all(B, Others),
+    ok = sessions_start_again(A),
     down_soon(name(B), Others, fun() -> ok = weft_test_nodes:kill(B) end),
     New = start_linked(b, links(Names), #{}, Config),
     connect_all(New, Others),
@@ -57,6 +58,13 @@ killed_behind_gateways_and_back(Config) ->
     ?assertEqual(name(New), call(A, erpc, call, [name(New), erlang, node, []])),
     ?assert(is_map_key(name(B), died(A))),
     ?assertEqual([[], [], []], [call(Node, ?MODULE, downs, []) || Node <- Others]).
+
+sessions_start_again(Node) ->
+    Before = call(Node, erlang, whereis, [weft_sessions]),
+    true = call(Node, erlang, exit, [Before, kill]),
+    weft_test_nodes:until(fun() -> not lists:member(call(Node, erlang, whereis, [weft_sessions]),
+                                                    [Before, undefined])
+                          end).
 
 died(Node) ->
     maps:from_list([{Dead, Ms} || {{died, Dead, _Incarnation}, Ms}

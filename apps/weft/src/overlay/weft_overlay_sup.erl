@@ -26,7 +26,7 @@
 %% `topology': as `weft_topology:parse/1' gives it, unless it is in the view. `circuits' (hidden):
 %% whether to connect to all members. `discovery' is for `weft_discovery_sup', `tunnel' for
 %% `weft_sup'. `router': options of `weft_router_core:init/2'; its `hop_limit' comes from the
-%% configuration. `obituaries_to' ([]): registered processes that get the notices of
+%% configuration. `obituaries_to' ([]): names of processes that get the notices of
 %% `weft_obituary_core'. `link_module': see `weft_driver'.
 
 %% @doc Starts the overlay of this node.

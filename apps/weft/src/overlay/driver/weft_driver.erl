@@ -51,7 +51,8 @@
     drops = 0 :: non_neg_integer(),
     %% The core holds what users have stored, which is not for logs.
     private = false :: boolean(),
-    subscribers = #{} :: #{pid() => reference()}}).
+    %% Processes, monitored, and names: whoever has the name when there is something to tell.
+    subscribers = #{} :: #{pid() => reference(), Name :: atom() => registered}}).
 
 %% @doc Starts the driver Name of CoreModule, registered under that name. Cores of the same name on
 %% different nodes talk to each other. Options are those of the core, and for the driver:
@@ -64,8 +65,9 @@
 %%     `{error, Reason}'. Then the event has not happened: a command is answered with `{error,
 %%     {not_written, Reason}}', and of what another event brought only timers are set.</li>
 %% <li>`self' (`node()'), `clock' (a module with now_ms/0 instead of the monotonic clock).</li>
-%% <li>`listens_to' ([]): drivers of this node whose notices become events; `tells' ([]): registered
-%%     processes that get the notices of this driver.</li>
+%% <li>`listens_to' ([]): drivers of this node whose notices become events; `tells' ([]): names of
+%%     processes that get the notices of this driver. Each notice goes to the process that has the
+%%     name then, so it may be started again, or later than the driver.</li>
 %% <li>`mailbox_max' (infinity): how many messages may wait before those of neighbours are dropped;
 %%     for cores whose protocol tolerates the loss.</li>
 %% <li>`asked' ([]): nodes that a driver before this one asked to be connected to. Those that the
@@ -137,14 +139,13 @@ started(Name, Core, Options0) ->
                   maps:get(listens_to, Options, [])),
     {CoreState, Effects} = Core:init(Self, Options),
     ok = Links:subscribe(Name, self()),
-    Told = [Pid || Pid <- lists:map(fun erlang:whereis/1, maps:get(tells, Options, [])),
-                   is_pid(Pid)],
+    Told = maps:from_list([{Other, registered} || Other <- maps:get(tells, Options, [])]),
     Driver = #driver{name = Name, self = Self, core = Core, core_state = CoreState, links = Links,
                      views = Views, clock = maps:get(clock, Options, monotonic),
                      mailbox_max = maps:get(mailbox_max, Options, infinity),
                      private = maps:get(private, Options, false),
                      asked = maps:from_list([{Node, []} || Node <- maps:get(asked, Options, [])]),
-                     subscribers = maps:from_list([{Pid, monitor(process, Pid)} || Pid <- Told])},
+                     subscribers = Told},
     ok = handover_later(Driver),
     {ok, perform(Effects, Driver)}.
 
@@ -380,7 +381,12 @@ perform_one({reply, From, Reply}, _Driver) ->
     gen_server:reply(From, Reply);
 perform_one({notice, Notice}, #driver{name = Name, subscribers = Subscribers}) ->
     log(Name, Notice),
-    lists:foreach(fun(Pid) -> Pid ! {weft_notice, Name, Notice} end, maps:keys(Subscribers)).
+    lists:foreach(fun(Pid) -> Pid ! {weft_notice, Name, Notice} end,
+                  lists:append([processes(Subscriber) || Subscriber <- maps:keys(Subscribers)])).
+
+%% Nobody while the one that has the name is started again.
+processes(Pid) when is_pid(Pid) -> [Pid];
+processes(Name) -> [Pid || Pid <- [whereis(Name)], is_pid(Pid)].
 
 log(Name, {warning, Notice}) -> ?LOG_WARNING(#{weft => Name, notice => Notice});
 log(Name, Notice) -> ?LOG_DEBUG(#{weft => Name, notice => Notice}).
