@@ -7,7 +7,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([discover/1]).
+-export([discover/1, hear_once/1]).
 
 -define(WAIT_MS, 30000).
 %% Longer than one wait, so that it is told which.
@@ -22,6 +22,7 @@ poller_test_() ->
              {"an error, a crash and an answer that is none change nothing", fun errors/0},
              {"a node that is no longer named is left out", fun replaced/0},
              {"what others name is added", fun added/0},
+             {"a topology that was started again is told all", fun started_again/0},
              {"a slow source is not asked twice and delays no other", fun slow/0}]].
 
 seeds() ->
@@ -34,7 +35,7 @@ empty() ->
     weft_discovery_poller:poll(),
     answer(one, {ok, []}),
     ?assertEqual(['a@h'], weft_discovery_poller:found()),
-    nothing_seeded().
+    nothing_but(['a@h']).
 
 half_wrong() ->
     answer(one, {ok, ['a@h'], {no_node_names, #{line => 3}}}),
@@ -51,26 +52,43 @@ errors() ->
          answer(one, Answer),
          ?assertEqual(['a@h'], weft_discovery_poller:found())
      end || Answer <- [{error, nxdomain}, {crash, badarg}, nonsense]],
-    nothing_seeded().
+    nothing_but(['a@h']).
 
 replaced() ->
     answer(one, {ok, ['a@h', 'b@h']}),
     ['a@h', 'b@h'] = seeded(),
     weft_discovery_poller:poll(),
     answer(one, {ok, ['b@h', 'c@h']}),
-    ?assertEqual(['b@h', 'c@h'], seeded()).
+    ?assertEqual(['b@h', 'c@h'], seeded(['a@h', 'b@h'])).
 
 added() ->
     answer(one, {ok, ['a@h']}),
     ['a@h'] = seeded(),
     ok = weft_discovery_poller:add('z@h'),
-    ?assertEqual(['a@h', 'z@h'], seeded()),
+    ?assertEqual(['a@h', 'z@h'], seeded(['a@h'])),
     ?assertEqual(['z@h'], weft_discovery_poller:added()),
     ok = weft_discovery_poller:remove('z@h'),
-    ?assertEqual(['a@h'], seeded()),
+    ?assertEqual(['a@h'], seeded(['a@h', 'z@h'])),
     ok = weft_discovery_poller:remove('a@h'),
     ?assertEqual({['a@h'], []}, {weft_discovery_poller:found(), weft_discovery_poller:added()}),
-    nothing_seeded().
+    nothing_but(['a@h']).
+
+%% No source answers any more, and nobody names a node again.
+started_again() ->
+    ok = weft_discovery_poller:add('z@h'),
+    ['z@h'] = seeded(),
+    true = unregister(weft_topology),
+    {Again, Ref} = spawn_monitor(?MODULE, hear_once, [self()]),
+    weft_test_nodes:until(fun() -> whereis(weft_topology) =:= Again end),
+    weft_discovery_poller ! poll,
+    ?assertEqual(['z@h'], seeded()),
+    receive {'DOWN', Ref, process, Again, normal} -> ok end,
+    true = register(weft_topology, self()).
+
+%% @private The topology of another process, which passes on what it is told first.
+hear_once(Test) ->
+    true = register(weft_topology, self()),
+    receive {'$gen_cast', _} = Told -> Test ! Told end.
 
 slow() ->
     Waiting = asked(one),
@@ -78,10 +96,10 @@ slow() ->
     ['b@h'] = seeded(),
     weft_discovery_poller:poll(),
     answer(two, {ok, ['b@h', 'c@h']}),
-    ['b@h', 'c@h'] = seeded(),
+    ['b@h', 'c@h'] = seeded(['b@h']),
     receive {asked, one, _} -> error(asked_twice) after 0 -> ok end,
     Waiting ! {answer, {ok, ['a@h']}},
-    ?assertEqual(['a@h', 'b@h', 'c@h'], seeded()).
+    ?assertEqual(['a@h', 'b@h', 'c@h'], seeded(['b@h', 'c@h'])).
 
 %% --- parts ------------------------------------------------------------------------------------
 
@@ -128,9 +146,16 @@ is_awaited(Pid) ->
     {monitors, Monitors} = process_info(whereis(weft_discovery_poller), monitors),
     lists:member({process, Pid}, Monitors).
 
-seeded() ->
-    receive {'$gen_cast', {notice, {seeds, Nodes}}} -> Nodes after ?WAIT_MS -> error(no_seeds) end.
+seeded() -> seeded([]).
 
-nothing_seeded() ->
+%% Each poll says again what is known.
+seeded(Before) ->
+    receive {'$gen_cast', {notice, {seeds, Nodes}}} when Nodes =/= Before -> Nodes
+    after ?WAIT_MS -> error(no_seeds)
+    end.
+
+nothing_but(Before) ->
     _ = weft_discovery_poller:found(),
-    receive {'$gen_cast', _} = Cast -> error(Cast) after 0 -> ok end.
+    receive {'$gen_cast', {notice, {seeds, Nodes}}} = Cast when Nodes =/= Before -> error(Cast)
+    after 0 -> ok
+    end.

@@ -7,6 +7,9 @@
 %% service without ready pods) and an error change nothing. As long as no node was found the sources
 %% are asked every second.
 %%
+%% Whenever the sources are asked the topology is also told what is known already: its process may
+%% have been started again, and then it knows its configuration only.
+%%
 %% It also watches the seeds, including those in the configuration of the topology. The topology
 %% dials a seed that can not be reached again and again; the poller logs it with the reason, after
 %% ten seconds and then more and more rarely. It does the same for a source that fails.
@@ -113,7 +116,7 @@ handle_cast(Request, State) ->
 %% @private
 -spec handle_info(term(), #poller{}) -> {noreply, #poller{}}.
 handle_info(poll, State0) ->
-    State = look_after(ask_all(State0)),
+    State = look_after(ask_all(seed_again(State0))),
     _ = erlang:send_after(pause_ms(State), self(), poll),
     {noreply, State};
 handle_info({too_late, Ref}, #poller{asking = Asking} = State) ->
@@ -171,6 +174,12 @@ found(Source, Nodes, #poller{answers = Answers} = State) ->
 seed(State) ->
     ok = weft_overlay:seed(all_found(State)),
     State.
+
+seed_again(State) ->
+    case all_found(State) of
+        [] -> State;
+        _ -> seed(State)
+    end.
 
 all_found(#poller{answers = Answers, added = Added}) ->
     lists:usort(Added ++ lists:append(maps:values(Answers))).
