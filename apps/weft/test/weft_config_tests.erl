@@ -102,6 +102,18 @@ relations_are_between_keys_of_either_form_test() ->
     ?assertEqual(ok, weft_config:check([{channels, #{fast => #{}}},
                                         {tuning, #{pins => #{init => fast}}}])).
 
+roles_and_zone_of_a_node_are_lists_test_() ->
+    [?_assertEqual(Text, error_of([{tuning, #{attributes => Attributes}}]))
+     || {Attributes, Text} <-
+            [{#{roles => db}, "weft: roles in attributes is db: write a list, as [db, web]"},
+             {#{zone => <<"eu">>, disk => 5},
+              "weft: zone in attributes is <<\"eu\">>: write a list, as [europe, dc1]"},
+             {#{zone => [eu | dc1]},
+              "weft: zone in attributes is [eu|dc1]: write a list, as [europe, dc1]"}]]
+    ++ [?_assertEqual(ok, weft_config:check([{tuning, #{attributes => Attributes}}]))
+        || Attributes <- [#{roles => [], zone => [eu, dc1]},
+                          #{roles => {dynamic, {m, f}}, zone => {automatic, {m, f, [1]}}}]].
+
 no_key_is_in_two_layers_test() ->
     Keys = [Key || {Key, _, _, _} <- rows()],
     ?assertEqual([], Keys -- lists:usort(Keys)).

@@ -31,6 +31,13 @@ predicates_test_() ->
              {[near, {cores, eq, 2}], []},
              {[{unheard_of, eq, 1}], []}]].
 
+what_is_no_list_has_no_role_and_is_in_no_zone_test_() ->
+    [?_assertEqual([b], weft_place_rules:choose(#{where => [Predicate]},
+                                                [{a, #{roles => Wrong, zone => Wrong}},
+                                                 {b, #{roles => [db], zone => [eu, dc2]}}]))
+     || Predicate <- [{role, db}, {zone, [eu]}],
+        Wrong <- [db, <<"eu">>, {automatic, eu}, [eu | db], 1.5]].
+
 orders_test_() ->
     [{lists:flatten(io_lib:format("~0p", [Order])),
       ?_assertEqual(Expected, weft_place_rules:choose(#{order => Order}, candidates()))}
@@ -53,6 +60,7 @@ what_is_no_rule_is_an_error_test_() ->
      || {Rules, Expected} <- [{#{where => [{cores, more, 1}]}, {bad_predicate, {cores, more, 1}}},
                               {#{where => [{cores, 4}]}, {bad_predicate, {cores, 4}}},
                               {#{where => [{zone, eu}]}, {bad_predicate, {zone, eu}}},
+                              {#{where => [{zone, [a | b]}]}, {bad_predicate, {zone, [a | b]}}},
                               {#{where => [close]}, {bad_predicate, close}},
                               {#{order => [{cores, up}]}, {bad_order, {cores, up}}},
                               {#{order => [cores]}, {bad_order, cores}}]].

@@ -26,10 +26,20 @@ tuning() ->
      {partition_grace_ms, 1000, weft_value:between(0, 3600000), "milliseconds, from 0 to 3600000"},
      {pause_applications, [], fun weft_value:is_atoms/1, "a list of applications"}].
 
-%% @doc Checks the options of broadcast.
+%% @doc Checks the options of broadcast, and the attributes that are lists.
 -spec relations(weft_config:read()) -> [iolist()].
 relations(Read) ->
-    weft_broadcast_options:check(Read(broadcast)).
+    weft_broadcast_options:check(Read(broadcast)) ++ lists_of(Read(attributes)).
+
+lists_of(Attributes) ->
+    [io_lib:format("weft: ~s in attributes is ~0tp: write a list, as ~s", [Name, Spec, Example])
+     || is_map(Attributes), {Name, Example} <- [{roles, "[db, web]"}, {zone, "[europe, dc1]"}],
+        #{Name := Spec} <- [Attributes], not is_list_spec(Spec)].
+
+%% What a function returns is seen when it is called.
+is_list_spec({Kind, _Function}) -> Kind =:= automatic orelse Kind =:= dynamic;
+is_list_spec(List) when length(List) >= 0 -> true;
+is_list_spec(_) -> false.
 
 is_groups(Groups) ->
     is_map(Groups)

@@ -10,6 +10,9 @@
 %% <li>`{zone, Path}': the zone begins with that path</li>
 %% <li>`near', `far': no other candidate is at a lesser, or greater, distance</li>
 %% </ul>
+%% A node whose `roles' or `zone' is no list is as one without: what one node says of itself must
+%% not end the choice of all others.
+%%
 %% Attributes that are found out for each choice: `distance' (0.0 to 1.0, `weft_distance') and
 %% `rtt_us' (measured) from the node that chooses.
 %% Order: `{Attribute, ascending | descending}', `near' and `far' (by distance). The first of these
@@ -56,9 +59,12 @@ check(Rules) ->
 
 is_predicate({_Attribute, Operator, _Value}) -> ?IS_OPERATOR(Operator);
 is_predicate({role, _}) -> true;
-is_predicate({zone, Path}) -> is_list(Path);
+is_predicate({zone, Path}) -> is_path(Path);
 is_predicate({_Attribute, Bool}) -> lists:member(Bool, [true, false, yes, no]);
 is_predicate(Word) -> Word =:= near orelse Word =:= far.
+
+is_path(Path) when length(Path) >= 0 -> true; % no improper list
+is_path(_) -> false.
 
 is_order({_Attribute, Direction}) -> Direction =:= ascending orelse Direction =:= descending;
 is_order(Word) -> Word =:= near orelse Word =:= far.
@@ -80,8 +86,8 @@ with_nodes(far, Distances) -> {one_of, weft_distance:farthest(Distances)};
 with_nodes(Predicate, _Distances) -> Predicate.
 
 holds({one_of, Nodes}, {Node, _}) -> lists:member(Node, Nodes);
-holds({role, Role}, {_, Values}) -> lists:member(Role, maps:get(roles, Values, []));
-holds({zone, Path}, {_, Values}) -> lists:prefix(Path, maps:get(zone, Values, []));
+holds({role, Role}, {_, Values}) -> lists:member(Role, list(roles, Values));
+holds({zone, Path}, {_, Values}) -> lists:prefix(Path, list(zone, Values));
 holds({Attribute, Operator, Value}, {_, Values}) ->
     case Values of
         #{Attribute := Actual} -> compare(Operator, Actual, Value);
@@ -91,6 +97,12 @@ holds({Attribute, Expected}, {_, Values}) ->
     case Values of
         #{Attribute := Actual} -> truth(Expected) =:= truth(Actual);
         #{} -> false
+    end.
+
+list(Attribute, Values) ->
+    case Values of
+        #{Attribute := List} when length(List) >= 0 -> List;
+        #{} -> []
     end.
 
 compare(eq, A, B) -> A == B;
