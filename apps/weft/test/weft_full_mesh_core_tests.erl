@@ -93,6 +93,27 @@ a_member_that_will_not_come_back_can_be_forgotten_test() ->
                  handle({command, ref, {forget, ?C}}, State)),
     ?assertMatch({_, [{reply, ref, {error, self}}]}, handle({command, ref, {forget, ?A}}, State)).
 
+%% A seed, or a member of a topology that ran before. Nobody has met it, so the news has no
+%% incarnation of it, and whichever it has when it comes is later.
+who_is_dialled_and_was_never_met_can_be_forgotten_test() ->
+    [begin
+         {Begun, _} = weft_full_mesh_core:init(?A, #{incarnation => 1, Why => [?C, ?B]}),
+         {State, Effects} = handle({command, ref, {forget, ?C}}, linked([?B], Begun)),
+         ?assertEqual([?C], [Node || {disconnect, Node} <- Effects]),
+         ?assertEqual([{?B, {delta, [{?C, 0, left}]}}], sent(Effects)),
+         ?assert(lists:member({reply, ref, ok}, Effects)),
+         ?assertEqual([?B], weft_full_mesh_core:neighbours(State)),
+         ?assertMatch({_, []}, handle({notice, {seeds, [?C]}}, State)),
+         {_, Back} = handle(from(?B, {delta, [{?C, 1, member}]}), State),
+         ?assertEqual([?C], dialled(Back))
+     end || Why <- [seeds, known]].
+
+who_is_told_that_a_stranger_is_forgotten_gives_it_up_test() ->
+    {Begun, _} = weft_full_mesh_core:init(?A, #{incarnation => 1, known => [?B, ?C]}),
+    {State, Effects} = handle(from(?B, {delta, [{?C, 0, left}]}), linked([?B], Begun)),
+    ?assertEqual([?C], [Node || {disconnect, Node} <- Effects]),
+    ?assertEqual([?B], weft_full_mesh_core:neighbours(State)).
+
 seeds_that_come_later_are_dialled_and_strangers_left_out_are_given_up_test() ->
     {State0, _} = weft_full_mesh_core:init(?A, #{seeds => [?B], incarnation => 1}),
     {State1, Effects1} = handle({notice, {seeds, [?A, ?B, ?C, 'd@host']}}, State0),

@@ -95,6 +95,20 @@ a_seed_that_was_found_and_has_left_is_not_dialled_test() ->
     {Parted, _} = handle({neighbour_down, ?C, closed}, Left),
     ?assertEqual([?D], dialled_by({notice, {seeds, [?C, ?D]}}, Parted)).
 
+%% A seed of the configuration, and a member of a topology that ran before.
+a_seed_that_was_never_met_can_be_forgotten_test() ->
+    {Begun, _} = weft_swim_mesh_core:init(?A, #{seeds => [?B, ?C], known => [?D]}),
+    {State, Effects} = lists:foldl(fun(Node, {S0, Before}) ->
+                                           {S, More} = handle({command, ref, {forget, Node}}, S0),
+                                           {S, Before ++ More}
+                                   end, {Begun, []}, [?C, ?D]),
+    ?assertEqual([{reply, ref, ok}, {disconnect, ?C}, {reply, ref, ok}, {disconnect, ?D}], Effects),
+    ?assertEqual([?B], weft_swim_mesh_core:neighbours(State)),
+    ?assertEqual([], dialled_by({notice, {seeds, []}}, State)),
+    ?assertEqual([], dialled_by({timer, reconnect}, State)),
+    ?assertMatch({_, [{reply, ref, {error, unknown_member}}]},
+                 handle({command, ref, {forget, ?D}}, State)).
+
 dialled_by(Event, State) ->
     {_, Effects} = handle(Event, State),
     dialled(Effects).

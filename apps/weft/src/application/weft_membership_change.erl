@@ -229,9 +229,11 @@ has_left(Node) ->
         error:{exception, _Reason, _Stack} -> false
     end.
 
+%% In this order, or the topology would no longer dial a seed when it is asked whether it knows it.
 forgotten(Node) ->
+    Answer = weft_overlay:forget(Node),
     ok = weft_discovery_poller:remove(Node),
-    forgotten(weft_overlay:forget(Node), Node).
+    forgotten(Answer, Node).
 
 forgotten(ok, Node) ->
     _ = erlang:disconnect_node(Node),

@@ -38,6 +38,9 @@
 
 -opaque membership() :: #membership{}.
 
+%% The incarnation of a node of which nobody has heard: each that it may have counts more.
+-define(NEVER_MET, 0).
+
 -type about() :: #{kind := weft_member_table:kind(), version := term(), salt := atom()}.
 %% `kind': what we are. `version': tag of all messages; those with another one are ignored, so each
 %% topology has its own. `salt': see `weft_core:seed/3'.
@@ -97,7 +100,8 @@ strangers(Nodes, #membership{table = Table}) ->
 %% @doc See `weft_core'. Events: a link that came up, messages, timers `digest' and `left'.
 %% Commands: `leave' (answered `ok' after `linger_ms'); `{forget, Node}' for a member that will
 %% never come back (answered `ok' or `{error, unknown_member | self}'; a node that was forgotten in
-%% error comes back by itself). Notices: `{member, Node, joined | left}', and once `{warning,
+%% error comes back by itself); `{forget_stranger, Node}' for one that is not in the table, and that
+%% the owner dials (answered `ok'). Notices: `{member, Node, joined | left}', and once `{warning,
 %% {members_full, Node}}'.
 -spec handle(weft_core:event(), neighbours(), NowMs :: integer(), membership()) ->
           {[change()], weft_core:effects(), membership()}.
@@ -120,7 +124,9 @@ on({timer, left}, _Neighbours, _NowMs, #membership{mode = {leaving, Ref}} = M) -
 on({command, Ref, leave}, Neighbours, NowMs, M) ->
     leave(Ref, Neighbours, NowMs, M);
 on({command, Ref, {forget, Node}}, Neighbours, NowMs, M) ->
-    forget(Ref, Node, Neighbours, NowMs, M).
+    forget(Ref, Node, Neighbours, NowMs, M);
+on({command, Ref, {forget_stranger, Node}}, Neighbours, NowMs, M) ->
+    emit({reply, Ref, ok}, learn([{Node, ?NEVER_MET, left}], Neighbours, NowMs, M)).
 
 message({delta, Entries}, _From, Neighbours, NowMs, M) ->
     learn(Entries, Neighbours, NowMs, M);

@@ -9,7 +9,8 @@
 %% only have been cut off or stopped. So every `reconnect_interval_ms' one of the failed members, or
 %% of the seeds that are no members, is dialled. The load does not grow with their number, and a
 %% partition heals, as in Serf. A node that knows no other node dials all its seeds besides. One
-%% that has left is not dialled, also if it is a seed: if it comes back it dials by itself.
+%% that has left is not dialled, also if it is a seed: if it comes back it dials by itself. A seed
+%% that is no member is none any more, here, after the command `{forget, Node}'.
 %%
 %% A link that breaks is evidence: its end is probed through others at once (`weft_swim_core'). The
 %% messages of SWIM are control messages of the links, so both find failures for each other.
@@ -77,8 +78,16 @@ on({notice, {seeds, Found}}, _NowMs, Mesh) ->
 on({command, _Ref, leave} = Event, NowMs, #mesh{links = Links} = Mesh) ->
     swim(Event, NowMs, Mesh#mesh{links = weft_wanted_links:rest(Links), seeds = [],
                                configured = none});
+on({command, Ref, {forget, Node}} = Event, NowMs, #mesh{swim = Swim, seeds = Seeds} = Mesh) ->
+    case lists:member(Node, Seeds) andalso weft_swim_core:status(Node, Swim) of
+        unknown -> unwant(Node, emit({reply, Ref, ok}, without_seed(Node, Mesh)));
+        _ -> swim(Event, NowMs, Mesh)
+    end;
 on(Event, NowMs, Mesh) ->
     swim(Event, NowMs, Mesh).
+
+without_seed(Node, #mesh{configured = Configured, seeds = Seeds} = Mesh) ->
+    Mesh#mesh{configured = lists:delete(Node, Configured), seeds = lists:delete(Node, Seeds)}.
 
 swim(Event, NowMs, #mesh{swim = Swim0} = Mesh) ->
     {Swim, Effects} = weft_swim_core:handle(Event, NowMs, Swim0),

@@ -6,7 +6,8 @@
 %% (`weft_membership', which also has the commands and notices). It dials every member and keeps
 %% dialling: one that crashed or was cut off is retried with backoff, so a partition longer than any
 %% timeout heals by itself. A node that has left drops its links and stays alone until it is started
-%% again.
+%% again. Who is dialled and was never met here, as a seed or a member of another topology that ran
+%% before, can be forgotten like a member.
 %% Not here: failure detection (links tell; see `weft_swim_mesh_core' for large clusters) and
 %% routes.
 -module(weft_full_mesh_core).
@@ -49,12 +50,21 @@ on({timer, {_Kind, _Node, _Token} = Timer}, _NowMs, #state{links = Links} = Stat
     links(weft_wanted_links:timer(Timer, Links), State);
 on({notice, {seeds, Found}}, _NowMs, State) ->
     found(Found, State);
+on({command, Ref, {forget, Node}} = Event, NowMs, State) ->
+    case is_dialled_stranger(Node, State) of
+        true -> gossip({command, Ref, {forget_stranger, Node}}, NowMs, give_up([Node], State));
+        false -> gossip(Event, NowMs, State)
+    end;
 on(Event, NowMs, State) ->
     gossip(Event, NowMs, State).
 
 found(Found, #state{found = Before, seeds = Seeds, membership = Membership} = State) ->
     Gone = weft_membership:strangers(Before -- (Seeds ++ Found), Membership),
     want(weft_membership:dialable(Found, Membership), give_up(Gone, State#state{found = Found})).
+
+is_dialled_stranger(Node, #state{links = Links, membership = Membership}) ->
+    lists:member(Node, weft_wanted_links:wanted(Links))
+        andalso weft_membership:strangers([Node], Membership) =:= [Node].
 
 gossip(Event, NowMs, #state{links = Links, membership = Membership0} = State) ->
     Linked = weft_wanted_links:linked(Links),
