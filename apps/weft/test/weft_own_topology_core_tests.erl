@@ -10,6 +10,8 @@
 -define(A, 'a@host').
 -define(B, 'b@host').
 -define(C, 'c@host').
+%% Like that of a caller, whose request is answered with it.
+-define(REF, {caller, tag}).
 
 %% --- the topology -----------------------------------------------------------------------------
 
@@ -61,6 +63,7 @@ errors_at_boot_say_what_is_wrong_test_() ->
              {{?MODULE, #{init => {return, ok}}}, ["init", "returned", "ok"]},
              {{?MODULE, #{init => {return, {s, [{conect, ?B}]}}}}, ["no_effect", "conect"]},
              {{?MODULE, #{neighbours => none}}, ["neighbours", "returned none"]},
+             {{?MODULE, #{init => {return, {s, [{reply, r, ok}]}}}}, ["no_effect", "reply"]},
              {{?MODULE, #{neighbours => {crash, oops}}}, ["neighbours", "crashed"]}]].
 
 a_good_one_is_accepted_and_run_by_the_core_for_others_test() ->
@@ -88,7 +91,7 @@ timers_commands_and_links_are_passed_on_test() ->
     {S3, []} = step({neighbour_up, ?B}, S2),
     {S4, []} = step({neighbour_down, ?B, closed}, S3),
     ?assertEqual([{neighbour_down, ?B, closed}, {neighbour_up, ?B}, {timer, tick}], heard(S4)),
-    ?assertMatch({_, [{reply, ref, {did, leave}}]}, step({command, ref, leave}, S4)).
+    ?assertMatch({_, [{reply, ?REF, {did, leave}}]}, step({command, ?REF, leave}, S4)).
 
 %% --- failures ---------------------------------------------------------------------------------
 
@@ -99,7 +102,26 @@ rubbish_is_a_failure_test_() ->
      || What <- [{crash, oops}, {return, ok}, {return, {state, effects}},
                  {return, {state, [{conect, ?B}]}}, {do, [{connect, ?A}]},
                  {do, [{connect, "b@host"}]}, {do, [{after_ms, -1, tick}]},
-                 {do, [{view, {route, ?B}, {?B, 1, 1}}]}, {do, [{disconnect, ?B}, rubbish]}]].
+                 {do, [{view, {route, ?B}, {?B, 1, 1}}]}, {do, [{disconnect, ?B}, rubbish]},
+                 {do, [{reply, nobody, ok}]}, {do, [{reply, {one, two, three}, ok}]},
+                 {do, [{after_ms, 1 bsl 64, tick}]}, {do, [{after_ms, 1.0, tick}]},
+                 {do, [{disconnect, ?B} | rubbish]}]].
+
+%% What passes ends no driver.
+a_reply_and_a_long_timer_can_be_carried_out_test() ->
+    {State, _} = start(#{}),
+    {_, [{after_ms, Ms, Timer}, {reply, Ref, ok}]} =
+        step({notice, {do, [{after_ms, 1000000000000, tick}, {reply, {self(), tag}, ok}]}}, State),
+    ?assert(is_integer(erlang:cancel_timer(erlang:send_after(Ms, self(), Timer)))),
+    ok = gen_server:reply(Ref, ok),
+    receive {tag, ok} -> ok end,
+    ok = gen_server:reply({nobody_has_this_name, tag}, ok).
+
+what_is_no_list_of_neighbours_is_none_test() ->
+    [begin
+         {State, _} = start(#{init => {return, {#{neighbours => Wrong}, [{connect, ?B}]}}}),
+         ?assertEqual([?B], weft_own_topology_core:neighbours(State))
+     end || Wrong <- [none, [?C | ?B]]].
 
 links_are_kept_until_the_module_has_begun_anew_test() ->
     {S0, _} = start(#{wants => [?B, ?C]}),
@@ -154,20 +176,21 @@ timers_of_an_earlier_start_are_stale_test() ->
 a_module_that_has_failed_can_leave_and_answers_test() ->
     {S0, _} = start(#{wants => [?B]}),
     {S1, Failed} = step({notice, {crash, oops}}, S0),
-    ?assertMatch({_, [{reply, r, {error, topology_failed}}]}, step({command, r, {forget, ?B}}, S1)),
-    {S2, Left} = step({command, r, leave}, S1),
-    ?assertEqual([{disconnect, ?B}, {reply, r, ok}], Left),
+    ?assertMatch({_, [{reply, ?REF, {error, topology_failed}}]},
+                 step({command, ?REF, {forget, ?B}}, S1)),
+    {S2, Left} = step({command, ?REF, leave}, S1),
+    ?assertEqual([{disconnect, ?B}, {reply, ?REF, ok}], Left),
     ?assertMatch({_, []}, step({timer, again(Failed)}, S2)).
 
 a_module_that_fails_when_it_is_to_leave_has_left_test() ->
     {S0, _} = start(#{wants => [?B], leave => crash}),
-    ?assertMatch({_, [{notice, _}, {disconnect, ?B}, {reply, r, ok}]},
-                 step({command, r, leave}, S0)).
+    ?assertMatch({_, [{notice, _}, {disconnect, ?B}, {reply, ?REF, ok}]},
+                 step({command, ?REF, leave}, S0)).
 
 a_command_that_makes_it_fail_is_answered_test() ->
     {S0, _} = start(#{init => {return, {no_map, []}}}),
-    {_, Effects} = step({command, r, leave_it}, S0),
-    ?assertEqual([{reply, r, {did, leave_it}}], Effects),
+    {_, Effects} = step({command, ?REF, leave_it}, S0),
+    ?assertEqual([{reply, ?REF, {did, leave_it}}], Effects),
     {S1, _} = start(#{wants => [?B]}),
     {_, Failed} = step({notice, {return, {state, [{reply, r}]}}}, S1),
     ?assertMatch([{notice, {warning, {topology_failed, #{no_effect := {reply, r}}}}} | _], Failed).

@@ -23,6 +23,8 @@
 -define(PAUSE_MAX_MS, 60000).
 %% As long as a new core has to ask for its links before those of the former one are given up.
 -define(HANDOVER_MS, 3000).
+%% Thirty years. The VM has no timers for a time beyond the end of its clock, some 300 years away.
+-define(TIMER_MAX_MS, 1000000000000).
 
 -record(own, {
     self :: weft_core:node_id(),
@@ -168,7 +170,7 @@ given_up(Nodes, #own{asked = Asked} = Own) ->
 
 tried(Fun, #own{self = Self, module = Module}) ->
     try Fun() of
-        {State, Effects} when is_list(Effects) ->
+        {State, Effects} when length(Effects) >= 0 -> % no improper list
             case [Wrong || Wrong <- Effects, not is_effect(Wrong, Self, Module)] of
                 [] -> {ok, State, Effects};
                 [Wrong | _] -> {failed, #{no_effect => Wrong}}
@@ -180,14 +182,16 @@ tried(Fun, #own{self = Self, module = Module}) ->
     end.
 
 is_effect({send, To, _Message}, _Self, _Module) -> is_atom(To);
-is_effect({after_ms, Ms, _Timer}, _Self, _Module) -> is_integer(Ms) andalso Ms >= 0;
+is_effect({after_ms, Ms, _Timer}, _Self, _Module) ->
+    is_integer(Ms) andalso Ms >= 0 andalso Ms =< ?TIMER_MAX_MS;
 is_effect({Kind, Node}, Self, _Module)
   when Kind =:= connect; Kind =:= disconnect; Kind =:= break ->
     is_atom(Node) andalso Node =/= Self;
 is_effect({neighbour, Node, IsNeighbour}, Self, _Module) ->
     is_atom(Node) andalso Node =/= Self andalso is_boolean(IsNeighbour);
 is_effect({notice, _Notice}, _Self, _Module) -> true;
-is_effect({reply, _Ref, _Reply}, _Self, _Module) -> true;
+%% As that of a command; `gen_server:reply/2' takes nothing else.
+is_effect({reply, {_To, _Tag}, _Reply}, _Self, _Module) -> true;
 is_effect({view, {Kind, _}, _Value}, _Self, Module) ->
     Kind =:= member orelse Kind =:= failed orelse Kind =:= Module;
 is_effect(_Other, _Self, _Module) -> false.
@@ -218,8 +222,11 @@ kind(Event) -> element(1, Event).
 %% @doc See `weft_topology'. While the module does not run these are the links that are kept.
 -spec neighbours(#own{}) -> [weft_core:node_id()].
 neighbours(#own{mode = {running, State}, module = Module, asked = Asked}) ->
-    try Module:neighbours(State)
-    catch _:_ -> lists:sort(maps:keys(Asked))
+    try Module:neighbours(State) of
+        Nodes when length(Nodes) >= 0 -> Nodes;
+        _NoList -> lists:sort(maps:keys(Asked))
+    catch
+        _:_ -> lists:sort(maps:keys(Asked))
     end;
 neighbours(#own{asked = Asked}) ->
     lists:sort(maps:keys(Asked)).
@@ -264,7 +271,7 @@ first_step(Self, Module, Options) ->
 
 wanted(Module, State) ->
     try Module:neighbours(State) of
-        Nodes when is_list(Nodes) -> ok;
+        Nodes when length(Nodes) >= 0 -> ok;
         Other -> {error, io_lib:format("neighbours of topology ~0tp returned ~0tp: return a list "
                                        "of nodes", [Module, Other])}
     catch
