@@ -16,8 +16,21 @@ a_message_holds_no_more_than_its_bytes_test() ->
     Size = erlang:external_size({alive, a, 1}),
     News = add(Updates, weft_swim_news:new()),
     ?assertMatch({[_, _], _}, weft_swim_news:take(?LIMIT, 3 * Size - 1, News)),
-    ?assertMatch({[], _}, weft_swim_news:take(?LIMIT, Size - 1, News)),
-    ?assertMatch({[], _}, weft_swim_news:take(?LIMIT, -5, News)).
+    ?assertMatch({[_], _}, weft_swim_news:take(?LIMIT, 2 * Size - 1, News)).
+
+%% The names of nodes may be long. What is larger than a message goes alone, and holds up nothing:
+%% three pieces, each of which goes into as many messages as the limit says.
+what_is_larger_than_a_message_goes_alone_test() ->
+    Name = fun(Letter) -> list_to_atom(lists:duplicate(250, Letter)) end,
+    Large = {suspect, Name($b), 1, Name($c)},
+    All = add([{alive, a, 1}, Large, {alive, d, 1}], weft_swim_news:new()),
+    {Taken, Left} = lists:mapfoldl(fun(_, News) -> weft_swim_news:take(?LIMIT, 200, News) end, All,
+                                   lists:seq(1, 3 * ?LIMIT)),
+    ?assert(weft_swim_news:is_empty(Left)),
+    ?assertEqual(lists:sort(lists:append(lists:duplicate(?LIMIT, [{alive, a, 1}, Large,
+                                                                  {alive, d, 1}]))),
+                 lists:sort(lists:append(Taken))),
+    ?assertEqual([[Large]], lists:usort([News || News <- Taken, lists:member(Large, News)])).
 
 what_never_leaves_does_not_pile_up_test() ->
     News = add([{alive, a, N} || N <- lists:seq(1, 10000)], weft_swim_news:new()),

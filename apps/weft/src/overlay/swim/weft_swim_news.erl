@@ -4,7 +4,9 @@
 %%
 %% There is at most one piece of news for a member, the latest. Pieces that were sent least often go
 %% first, and of these the newest (as the queue of memberlist, queue.go). So the queue is bounded by
-%% the number of members, a message by its bytes, and the work for a piece by the limit.
+%% the number of members, a message by its bytes or one piece, and the work for a piece by the
+%% limit. The first piece goes whatever its size, or one about nodes with long names would hold up
+%% all others for ever.
 %%
 %% Pieces wait in levels, by how often they were sent. A piece that is out of date stays in its
 %% level until it is met there or there are too many of them.
@@ -53,9 +55,9 @@ is_current({Node, Stamp}, Pieces) ->
         #{} -> false
     end.
 
-%% @doc The updates that go into one message of up to Bytes. Each counts as sent once more; after
-%% Limit times it is dropped.
--spec take(Limit :: pos_integer(), Bytes :: integer(), news()) -> {[update()], news()}.
+%% @doc The updates that go into one message of up to Bytes: one, if there is any, and as many more
+%% as there is room for. Each counts as sent once more; after Limit times it is dropped.
+-spec take(Limit :: pos_integer(), Bytes :: pos_integer(), news()) -> {[update()], news()}.
 take(_Limit, _Bytes, #news{pieces = Pieces} = News) when map_size(Pieces) =:= 0 ->
     {[], News#news{levels = [], waiting = 0}};
 take(Limit, Bytes, #news{levels = Levels} = News) ->
@@ -66,7 +68,7 @@ take(Limit, Bytes, #news{levels = Levels} = News) ->
 level([], _Sent, _Limit, _Bytes, Moved, Taken, News) ->
     done([], Moved, Taken, News);
 level([Level | Levels], Sent, Limit, Bytes, Moved, Taken0, News0) ->
-    {Rest, Taking, Left, News1} = fit(Level, Bytes, [], News0),
+    {Rest, Taking, Left, News1} = fit(Level, {Taken0 =:= [], Bytes}, [], News0),
     Taken = [Update || {_, Update} <- Taking] ++ Taken0,
     {Kept, #news{levels = Above} = News2} =
         keep(lists:reverse([Place || {Place, _} <- Taking]), Sent, Limit, News1),
@@ -84,16 +86,17 @@ done(Levels, Moved, Taken, #news{levels = Above} = News) ->
             end,
     {lists:reverse(Taken), News#news{levels = lists:reverse(Above, Below)}}.
 
-fit([{Node, Stamp} = Place | Rest] = Level, Bytes, Taking, #news{pieces = Pieces} = News) ->
+fit([{Node, Stamp} = Place | Rest] = Level, {IsFirst, Bytes}, Taking,
+    #news{pieces = Pieces} = News) ->
     case Pieces of
-        #{Node := {Stamp, Update, Size}} when Size =< Bytes ->
-            fit(Rest, Bytes - Size, [{Place, Update} | Taking], News);
+        #{Node := {Stamp, Update, Size}} when IsFirst; Size =< Bytes ->
+            fit(Rest, {false, Bytes - Size}, [{Place, Update} | Taking], News);
         #{Node := {Stamp, _Update, _TooLarge}} ->
             {Level, Taking, Bytes, News};
         #{} ->
-            fit(Rest, Bytes, Taking, News#news{waiting = News#news.waiting - 1})
+            fit(Rest, {IsFirst, Bytes}, Taking, News#news{waiting = News#news.waiting - 1})
     end;
-fit([], Bytes, Taking, News) ->
+fit([], {_IsFirst, Bytes}, Taking, News) ->
     {[], Taking, Bytes, News}.
 
 keep(Places, Sent, Limit, #news{pieces = Pieces, waiting = Waiting} = News) when Sent >= Limit ->

@@ -29,8 +29,9 @@
 %% probe_interval_ms: in this time one member is probed. probe_timeout_ms: how long to wait for a
 %%   direct answer; less than the interval. indirect_probes: so many others are asked after that.
 %% gossip_interval_ms, gossip_nodes: while there is news, so many neighbours get it that often.
-%% gossip_bytes: news in one message. retransmit_multiplier: times log10(members), rounded up, is
-%%   how often a node passes on a piece of news.
+%% gossip_bytes: news in one message; a single piece, of some 50 bytes and the names of one or two
+%%   nodes, may be more. retransmit_multiplier: times log10(members), rounded up, is how often a
+%%   node passes on a piece of news.
 %% health_max: a node in bad health probes up to so many times more slowly.
 %% sync_interval_ms: how often tables are compared. sync_gap_ms: pause between two whole tables that
 %%   a node sends without being asked. sync_entries: of a table in one message.
