@@ -16,6 +16,14 @@ without_an_overlay_there_is_nobody_and_no_error_test() ->
     ?assertNot(weft_overlay:is_settling(?B, 1000)),
     ?assertNot(weft_overlay:is_foreign(?B)).
 
+%% The longest time in which a topology may answer is known before.
+a_topology_that_may_take_long_to_leave_is_waited_for_test() ->
+    {ok, Module, Options} = weft_topology:parse({full_mesh, #{detector => swim,
+                                                              leave_timeout_ms => 600000}}),
+    ?assertEqual(ok, Module:validate(?B, Options)),
+    ?assert(weft_overlay:leave_ms({Module, Options}) > 600000),
+    ?assertEqual(10000, weft_overlay:leave_ms({weft_full_mesh_core, #{}})).
+
 %% One that has failed may be back. In a topology that lists nobody it may just have no route.
 who_is_foreign_test_() ->
     Rows = [{{member, ?B}, 1}, {{failed, ?C}, 1}],

@@ -7,11 +7,12 @@
 -module(weft_overlay).
 
 -export([members/0, failed/0, is_foreign/1, neighbours/0, routes/0, route/1, is_settling/2,
-         has_died/2, is_partial/0, has_asked/0, topology/0, leave/0, seed/1, release/1, forget/1,
-         boot_checks/3, partial_checks/3]).
+         has_died/2, is_partial/0, has_asked/0, topology/0, leave/0, leave_ms/1, seed/1, release/1,
+         forget/1, boot_checks/3, partial_checks/3]).
 
-%% The time that a topology may take to tell the others that this node leaves.
--define(LEAVE_TIMEOUT_MS, 10000).
+%% The time that a topology may take to tell the others that this node leaves, besides what its
+%% options give it.
+-define(LEAVE_MS, 10000).
 
 %% @doc All nodes known to belong to the cluster, own node included, reachable or not. If no node
 %% has a list of all members (topology peer_to_peer), the nodes with a route count as members.
@@ -112,7 +113,12 @@ topology() ->
 %% node instead of trying to reach it. Returns when they have been told.
 -spec leave() -> ok.
 leave() ->
-    weft_driver:command(weft_topology, leave, ?LEAVE_TIMEOUT_MS).
+    weft_driver:command(weft_topology, leave, leave_ms(topology())).
+
+%% @doc How long leave/0 waits for such a topology.
+-spec leave_ms({module(), Options :: map()} | none) -> pos_integer().
+leave_ms({weft_swim_mesh_core, #{leave_timeout_ms := Ms}}) -> ?LEAVE_MS + Ms;
+leave_ms(_Topology) -> ?LEAVE_MS.
 
 %% @doc These nodes may be dialled to find the cluster. The list replaces the one before, so it has
 %% to name all that are known, not only new ones. Without effect when the topology is a written list
