@@ -141,6 +141,50 @@ a_change_of_a_group_that_is_deleted_meanwhile_is_an_error_test() ->
     ?assertEqual([{error, unknown_group}], replies(E3)),
     ?assertEqual(#{}, groups(S3)).
 
+%% --- a name of which others remember a deletion -----------------------------------------------
+
+%% This node has not heard of it before it creates the group, and its counter is lower.
+a_deletion_of_an_earlier_group_does_not_end_a_new_one_test() ->
+    {Remembered, Deleted} = deleted_by_another(),
+    {S1, _} = command({create, g, [?SELF, 'b@h']}, up(['b@h'], started())),
+    {S2, Effects} = message('b@h', {changed, 1, g, Deleted}, S1),
+    ?assertEqual([{ok, #{members => [?SELF, 'b@h'], unreachable => []}}], replies(Effects)),
+    ?assertEqual([], views(Effects) ++ warnings(Effects)),
+    [{'b@h', {entries, [{g, Again}], []}}] = sent(Effects),
+    {changed, Told} = weft_group_table:merge(g, Again, Remembered),
+    ?assertEqual(groups(S2), weft_group_table:groups(Told)),
+    %% Once is enough, and who knows the group may delete it.
+    ?assertMatch({S2, [{send, _, _}]}, message('b@h', {change, 1, g, Deleted}, S2)),
+    {ok, Ended} = weft_group_table:entry(g, weft_group_table:delete(g, {'b@h', 1}, Told)),
+    {S3, Gone} = message('b@h', {entries, [{g, Ended}], []}, S2),
+    ?assertEqual({#{}, []}, {groups(S3), warnings(Gone)}).
+
+a_group_that_has_been_answered_ok_does_not_vanish_test() ->
+    {_, Deleted} = deleted_by_another(),
+    {S1, Created} = command({create, g, [?SELF]}, started()),
+    ?assertMatch([{ok, _}], replies(Created)),
+    {S2, Effects} = message('b@h', {entries, [{g, Deleted}], []}, up(['b@h', 'c@h'], S1)),
+    ?assertEqual(#{g => [?SELF]}, groups(S2)),
+    ?assertMatch([{'b@h', {entries, [{g, {_, alive, _}}], []}},
+                  {'c@h', {entries, [{g, {_, alive, _}}], []}}], lists:sort(sent(Effects))).
+
+%% One that was made by an earlier state of the code may have been of this group.
+a_deletion_that_does_not_say_of_what_ends_a_group_with_a_warning_test() ->
+    {_, {Version, deleted, _}} = deleted_by_another(),
+    {S1, _} = command({create, g, [?SELF]}, started()),
+    {S2, Effects} = message('b@h', {entries, [{g, {Version, deleted, #{}}}], []}, S1),
+    ?assertEqual(#{}, groups(S2)),
+    ?assertMatch([{deleted, g, #{by := 'b@h', what := _}}], warnings(Effects)).
+
+deleted_by_another() ->
+    Author = {'b@h', 1},
+    Made = weft_group_table:create({g, ['b@h']}, Author, weft_group_table:from_list(10, [])),
+    Table = weft_group_table:delete(g, Author, Made),
+    {ok, Deleted} = weft_group_table:entry(g, Table),
+    {Table, Deleted}.
+
+warnings(Effects) -> [Warning || {notice, {warning, Warning}} <- Effects].
+
 %% --- news -------------------------------------------------------------------------------------
 
 tables_that_differ_are_exchanged_when_nodes_meet_test() ->

@@ -36,6 +36,22 @@ an_addition_does_not_undo_a_deletion_it_knew_nothing_of_test() ->
     Anew = weft_group_table:create({g, ['b@h']}, ?B, join(Added, Deleted)),
     ?assertEqual(#{g => ['b@h']}, weft_group_table:groups(join(Deleted, Anew))).
 
+a_deletion_says_of_which_creation_it_was_test() ->
+    Start = weft_group_table:create({g, ['a@h', 'b@h']}, ?A, weft_group_table:new()),
+    Created = weft_group_table:created(g, Start),
+    Deleted = weft_group_table:delete(g, ?B, Start),
+    ?assertEqual([none, {'b@h', Created}],
+                 [weft_group_table:deleted(g, T) || T <- [Start, Deleted]]),
+    Again = weft_group_table:create({g, ['a@h']}, ?A, Deleted),
+    ?assertEqual([none, {'a@h', weft_group_table:created(g, Again)}],
+                 [weft_group_table:deleted(g, T)
+                  || T <- [Again, weft_group_table:delete(g, ?A, Again)]]),
+    %% As an earlier state of the code has made it.
+    {ok, {Version, deleted, _}} = weft_group_table:entry(g, Deleted),
+    ?assertEqual({'b@h', unknown},
+                 weft_group_table:deleted(g, weft_group_table:from_list(
+                                               0, [{g, {Version, deleted, #{}}}]))).
+
 what_is_configured_is_united_and_gives_way_to_any_change_test() ->
     One = weft_group_table:configured(#{g => ['a@h', 'b@h']}, weft_group_table:new()),
     Other = weft_group_table:configured(#{g => ['b@h', 'c@h']}, weft_group_table:new()),

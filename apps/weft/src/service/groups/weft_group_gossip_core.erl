@@ -14,6 +14,10 @@
 %% and exchange the entries that differ. So a node that was away catches up. A node that knows of no
 %% group asks nobody, and is asked by those that do.
 %%
+%% A group may be created before its initiator has heard that one of that name was deleted. That
+%% deletion has the higher version if its counter was higher, and would end the new group. So the
+%% initiator creates it again, after the deletion, if that says that it was of another creation.
+%%
 %% Members of one group are kept connected for ever (`weft_wanted_links'). A former member is not
 %% disconnected: processes there may be linked to processes here.
 %%
@@ -24,7 +28,8 @@
 %% Groups}', `table', `fellows' (connected members of the own groups). Views: `{group, Name} =>
 %% [Node]'. Notices: `{groups, changed}'; `{group, Name, {up | down, Node}}' for the fellow members
 %% in groups of this node; `{warning, {lost, Name}}' when a group that this node created, and that
-%% existed, was replaced by another of that name.
+%% existed, was replaced by another of that name; `{warning, {deleted, Name, What}}' when it was
+%% deleted by a node that does not say which creation it knew of.
 -module(weft_group_gossip_core).
 -behaviour(weft_core).
 
@@ -222,11 +227,17 @@ known(Name, Table) ->
     end.
 
 merge(Entries, From, #groups{table = Table0} = State0) ->
-    {Table, Changed, Full} =
+    {Merged, Changed, Full} =
         lists:foldl(fun merge_one/2, {Table0, [], []}, [E || {_, Known} = E <- Entries,
                                                              Known =/= none]),
-    {State, Effects} = learn(Changed, Table, [From], State0),
-    {State, Effects ++ [{notice, {warning, {too_many_groups, Name}}} || Name <- Full]}.
+    Again = [Name || Name <- Changed, is_taken_for_another(Name, Merged, State0)],
+    {Table, State1} = lists:foldl(fun create_again/2, {Merged, State0}, Again),
+    Members = lists:append([members(Name, Table) || Name <- Again]),
+    Know = lists:usort([From | [Node || Node <- linked(State1), lists:member(Node, Members)]]),
+    {State, Effects} = learn(Changed, Table, Know, State1),
+    {State, Effects ++ lists:append([tell_entries(Node, entries(Again, Table), [])
+                                     || Again =/= [], Node <- Know])
+         ++ [{notice, {warning, {too_many_groups, Name}}} || Name <- Full]}.
 
 merge_one({Name, Entry}, {Table0, Changed, Full}) ->
     case weft_group_table:merge(Name, Entry, Table0) of
@@ -234,6 +245,28 @@ merge_one({Name, Entry}, {Table0, Changed, Full}) ->
         {same, Table} -> {Table, Changed, Full};
         {full, Table} -> {Table, Changed, [Name | Full]}
     end.
+
+%% Did a deletion end a group of this node that was of another group of that name?
+is_taken_for_another(Name, Merged, #groups{author = {Self, Incarnation}, table = Before}) ->
+    case {weft_group_table:created(Name, Before), weft_group_table:deleted(Name, Merged)} of
+        {{_, Self, Incarnation}, {_By, unknown}} -> false;
+        {{_, Self, Incarnation} = Created, {_By, Ended}} ->
+            Ended =/= Created andalso members(Name, Before) =/= [];
+        _ -> false
+    end.
+
+%% With the members that it has by now. For changes that wait for an answer it is the same group.
+create_again(Name, {Table0, #groups{author = Author, table = Before} = State}) ->
+    Table = weft_group_table:create({Name, members(Name, Before)}, Author, Table0),
+    [Former, Created] = [weft_group_table:created(Name, T) || T <- [Before, Table]],
+    Operations = maps:map(fun(_Id, Operation) ->
+                              weft_group_operation:created_again(Former, Created, Operation)
+                          end, State#groups.operations),
+    {Table, State#groups{operations = Operations}}.
+
+members(Name, Table) ->
+    {ok, Members} = weft_group_table:members(Name, Table),
+    Members.
 
 %% --- what a new table means for this node -----------------------------------------------------
 
@@ -249,15 +282,20 @@ learn(Names, Table, Know, #groups{fanout = Fanout} = State0) ->
 adopt(Table, #groups{table = Before} = State0) ->
     {Old, New} = {weft_group_table:groups(Before), weft_group_table:groups(Table)},
     {State, Effects} = refresh(State0#groups{table = Table}),
-    Lost = [{notice, {warning, {lost, Name}}} || Name <- lists:sort(maps:keys(Old)),
-                                                 is_lost(Name, Table, State0)],
+    Lost = [{notice, {warning, Warning}} || Name <- lists:sort(maps:keys(Old)),
+                                            Warning <- lost(Name, Table, State0)],
     {State, views(Old, New) ++ Lost ++ [{notice, {groups, changed}} || Old =/= New] ++ Effects}.
 
-is_lost(Name, Table, #groups{self = Self, author = {Self, Incarnation}, table = Before}) ->
-    Created = weft_group_table:created(Name, Before),
-    case {Created, weft_group_table:created(Name, Table)} of
-        {{_, Self, Incarnation}, {_, Other, _}} -> Other =/= Self;
-        _ -> false
+lost(Name, Table, #groups{self = Self, author = {Self, Incarnation}, table = Before}) ->
+    case {weft_group_table:created(Name, Before), weft_group_table:created(Name, Table),
+          weft_group_table:deleted(Name, Table)} of
+        {{_, Self, Incarnation}, {_, Other, _}, none} when Other =/= Self ->
+            [{lost, Name}];
+        {{_, Self, Incarnation}, none, {By, unknown}} ->
+            [{deleted, Name, #{by => By, what => "if another group of that name was deleted there, "
+                                                 "before this one was created: create it again"}}];
+        _ ->
+            []
     end.
 
 views(Old, New) ->

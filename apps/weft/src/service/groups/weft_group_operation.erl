@@ -7,7 +7,7 @@
 %% existed for a moment.
 -module(weft_group_operation).
 
--export([make/3, from/2, name/1, waiting/1, confirmed/2, unreachable/2, answer/2]).
+-export([make/3, from/2, name/1, waiting/1, confirmed/2, unreachable/2, created_again/3, answer/2]).
 -export_type([operation/0, change/0, error/0]).
 
 -define(MEMBERS_MAX, 10000).
@@ -162,6 +162,15 @@ unreachable(Node, #operation{waiting = Waiting, unreachable = Unreachable} = Ope
         {[], Rest} -> Operation#operation{waiting = Rest, unreachable = [Node | Unreachable]};
         error -> Operation
     end.
+
+%% @doc The group of that creation was created again by this node; a change of it is one of the new
+%% one.
+-spec created_again(Former :: weft_group_table:version(), Now :: weft_group_table:version(),
+                    operation()) -> operation().
+created_again(Former, Now, #operation{created = Former} = Operation) ->
+    Operation#operation{created = Now};
+created_again(_Former, _Now, Operation) ->
+    Operation.
 
 %% @doc The answer to the caller. A node that has not confirmed by now counts as not reached.
 -spec answer(operation(), weft_group_table:table()) ->

@@ -13,13 +13,18 @@
 %% initiator has seen (Lamport 1978), so a change wins against those that its initiator knew. Groups
 %% of the configuration have the lowest version, the same on all nodes; two of one name are united.
 %%
+%% A deletion keeps the version of the creation that it ended, as that of its initiator, `out'. So
+%% one can see that it was of another group of that name. Deletions made by an earlier state of the
+%% code do not say it.
+%%
 %% Bounded: of groups, of deleted groups and of members that left only a number is remembered, the
 %% newest. If more than that were deleted while a node was away, it may bring an old one back.
 %% Not here: which node tells which (`weft_group_gossip_core').
 -module(weft_group_table).
 
 -export([new/0, from_list/2, to_list/1, configured/2, create/3, delete/3, change/4, merge/3,
-         names/1, members/2, created/2, groups/1, entry/2, hash/1, summary/1, clock/1, is_full/1]).
+         names/1, members/2, created/2, deleted/2, groups/1, entry/2, hash/1, summary/1, clock/1,
+         is_full/1]).
 -export_type([table/0, entry/0, version/0, name/0, author/0]).
 
 -type name() :: term().
@@ -67,7 +72,11 @@ create({Name, Nodes}, Author, Table) ->
 %% @doc Deletes a group.
 -spec delete(name(), author(), table()) -> table().
 delete(Name, Author, Table) ->
-    put_entry(Name, {next(Author, Table), deleted, #{}}, Table).
+    Ended = case created(Name, Table) of
+                {_, Initiator, _} = Created -> #{Initiator => {Created, out}};
+                none -> #{}
+            end,
+    put_entry(Name, {next(Author, Table), deleted, Ended}, Table).
 
 %% @doc Puts nodes into the group, or takes them out of it. The group has to exist.
 -spec change({name(), in | out}, [weft_core:node_id()], author(), table()) -> table().
@@ -161,6 +170,19 @@ inside(Members) ->
 created(Name, #table{entries = Entries}) ->
     case Entries of
         #{Name := {Version, alive, _}} -> Version;
+        #{} -> none
+    end.
+
+%% @doc Who has deleted a group that does not exist any more, and of which creation it was.
+-spec deleted(name(), table()) ->
+          {By :: weft_core:node_id(), Created :: version() | unknown} | none.
+deleted(Name, #table{entries = Entries}) ->
+    case Entries of
+        #{Name := {{_, By, _}, deleted, Ended}} ->
+            {By, case maps:values(Ended) of
+                     [{Created, out}] -> Created;
+                     _ -> unknown
+                 end};
         #{} -> none
     end.
 
