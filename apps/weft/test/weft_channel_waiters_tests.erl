@@ -21,7 +21,8 @@ waiters_test_() ->
                  fun who_has_given_up_is_not_woken/0,
                  fun callers_of_a_queue_that_drops_go_on_above_its_limit/0,
                  fun others_are_woken_for_those_that_have_ended/0,
-                 fun there_is_one_timer_at_a_time/0, fun a_former_state_goes_on/0]].
+                 fun there_is_one_timer_at_a_time/0, fun what_nobody_claims_is_freed/0,
+                 fun what_is_on_its_way_is_not_freed/0, fun a_former_state_goes_on/0]].
 
 below_half_of_the_limit_nobody_waits() ->
     [A] = callers(1),
@@ -85,6 +86,26 @@ there_is_one_timer_at_a_time() ->
     _ = ?W:wake_more(More),
     ?assertEqual({set, none}, {timer(30000), timer(500)}),
     _ = woken(More).
+
+%% A caller was killed before it gave its message, and others wait for the room.
+what_nobody_claims_is_freed() ->
+    Bytes = counter(?LIMIT),
+    [A] = callers(1),
+    Waiters = in([A], ?W:new(Bytes, channel(block))),
+    {?LIMIT, Once} = ?W:unclaimed(0, Waiters),
+    ?assertEqual({[], ?LIMIT}, {woken(Once), atomics:get(Bytes, 1)}),
+    {0, Twice} = ?W:unclaimed(?LIMIT, Once),
+    ?assertEqual({[A], 0}, {woken(Twice), atomics:get(Bytes, 1)}).
+
+%% It has not been there since the last look, or is there no more.
+what_is_on_its_way_is_not_freed() ->
+    Bytes = counter(300),
+    Waiters = ?W:new(Bytes, channel(block)),
+    ?assertMatch({200, _}, ?W:unclaimed(100, Waiters)),
+    ?assertEqual(200, atomics:get(Bytes, 1)),
+    ok = atomics:put(Bytes, 1, 0),
+    ?assertMatch({0, _}, ?W:unclaimed(200, Waiters)),
+    ?assertEqual(0, atomics:get(Bytes, 1)).
 
 %% A load of code finds callers that wait.
 a_former_state_goes_on() ->

@@ -4,12 +4,20 @@
 %% The sending process for a node and partition is found in a table, or started. A counter holds the
 %% bytes that wait for it. A message is accepted at once if the policy of the channel allows, or
 %% when the process says, within block_ms, that there is room.
+%%
+%% The bytes are added before the message is sent. A process that is killed between the two would
+%% leave them in the counter. The VM ends a process, or lets another one run, only where a function
+%% is called. So between the two nothing is called; the message is made before. One that finds the
+%% queue full may still be killed before it has taken its bytes out again; the sending process finds
+%% them (`weft_channel_waiters:unclaimed/2').
 -module(weft_channel_entry).
 
--export([put/6, force/5, cost/1]).
--export_type([result/0]).
+-export([put/6, force/5, queue/3, give/4, no_room/3, cost/1]).
+-export_type([result/0, queue/0]).
+-compile({inline, [message/3]}).
 
 -type result() :: ok | {error, overloaded | not_started}.
+-type queue() :: {pid(), atomics:atomics_ref()}.
 
 %% Counted for a message besides its own bytes.
 -define(MESSAGE_BYTES, 64).
@@ -29,9 +37,11 @@ put(Node, Partition, Channel, Slot, Cost, Item) ->
 put(Node, Partition, #{name := Name, queue_bytes := Max} = Channel, Slot, Cost, Item, Tries) ->
     case weft_channels:sender(Node, Name, Partition) of
         {Pid, Bytes} ->
+            Message = message(Slot, Cost, Item),
             case atomics:add_get(Bytes, 1, Cost) - Cost of
                 Before when Before >= 0, Before < Max ->
-                    give(Pid, Slot, Cost, Item);
+                    Pid ! Message,
+                    ok;
                 Before ->
                     full(Before, Pid, Bytes, {Node, Partition, Channel, Slot, Cost, Item, Tries})
             end;
@@ -42,54 +52,73 @@ put(Node, Partition, #{name := Name, queue_bytes := Max} = Channel, Slot, Cost, 
             end
     end.
 
-give(Pid, none, Cost, Item) -> Pid ! {weft_item, Cost, Item}, ok;
-give(Pid, Slot, Cost, Item) -> Pid ! {weft_slot, Slot, Cost, Item}, ok.
-
-full(Before, Pid, Bytes, {_, _, #{policy := Policy, queue_bytes := Max, counters := Counters},
-                          Slot, Cost, Item, _} = Put) ->
-    case is_closed(Before) of
-        true ->
-            again(Put);
-        false ->
-            case weft_channel_queue_core:admit(Policy, Before, Max) of
-                accept ->
-                    give(Pid, Slot, Cost, Item);
-                wait ->
-                    atomics:sub(Bytes, 1, Cost),
-                    weft_channel_counters:add(blocked, Counters),
-                    wait(Pid, Bytes, Put);
-                drop ->
-                    atomics:sub(Bytes, 1, Cost),
-                    weft_channel_counters:add(dropped_newest, Counters);
-                refuse ->
-                    atomics:sub(Bytes, 1, Cost),
-                    weft_channel_counters:add(refused, Counters),
-                    {error, overloaded}
-            end
-    end.
+message(none, Cost, Item) -> {weft_item, Cost, Item};
+message(Slot, Cost, Item) -> {weft_slot, Slot, Cost, Item}.
 
 %% A process that takes nothing more has made its counter negative.
-is_closed(Before) -> Before < 0.
+full(Before, _Pid, _Bytes, Put) when Before < 0 ->
+    again(Put);
+full(Before, Pid, Bytes, {_, _, #{policy := Policy, queue_bytes := Max} = Channel, Slot, Cost, Item,
+                          _} = Put) ->
+    case weft_channel_queue_core:admit(Policy, Before, Max) of
+        accept ->
+            Pid ! message(Slot, Cost, Item),
+            ok;
+        Refused ->
+            atomics:sub(Bytes, 1, Cost),
+            case refused(Refused, Pid, Cost, Channel) of
+                go -> woken(Pid, Bytes, Put);
+                gone -> again(Put);
+                Result -> Result
+            end
+    end.
 
 %% @doc Puts an item in without asking whether there is room, and says whose it is now. Ends the
 %% caller if the application does not run.
 -spec force(node(), weft_channels:partition(), weft_channels:channel(), Cost :: pos_integer(),
             weft_channel_wire:item() | term()) -> pid().
-force(Node, Partition, #{name := Name} = Channel, Cost, Item) ->
-    case weft_channels:sender(Node, Name, Partition) of
-        {Pid, Bytes} ->
-            case is_closed(atomics:add_get(Bytes, 1, Cost) - Cost) of
-                false ->
-                    ok = give(Pid, none, Cost, Item),
+force(Node, Partition, Channel, Cost, Item) ->
+    case queue(Node, Partition, Channel) of
+        {error, not_started} ->
+            exit({shutdown, not_started});
+        {Pid, _} = Queue ->
+            case give(Queue, infinity, Cost, Item) of
+                ok ->
                     Pid;
-                true ->
+                closed ->
                     erlang:yield(),
                     force(Node, Partition, Channel, Cost, Item)
-            end;
+            end
+    end.
+
+%% @doc The queue for a node and partition; started if there is none.
+-spec queue(node(), weft_channels:partition(), weft_channels:channel()) ->
+          queue() | {error, not_started}.
+queue(Node, Partition, #{name := Name} = Channel) ->
+    case weft_channels:sender(Node, Name, Partition) of
+        {_, _} = Queue ->
+            Queue;
         none ->
             case weft_channel_workers:start(weft_channel_sender, [Node, Channel, Partition]) of
-                {error, not_started} -> exit({shutdown, not_started});
-                _ -> force(Node, Partition, Channel, Cost, Item)
+                {error, not_started} = Error -> Error;
+                _ -> queue(Node, Partition, Channel)
+            end
+    end.
+
+%% @doc Puts an item into a queue in which fewer bytes wait than Limit, and which is not closed.
+-spec give(queue(), Limit :: pos_integer() | infinity, Cost :: pos_integer(),
+           weft_channel_wire:item() | term()) -> ok | full | closed.
+give({Pid, Bytes}, Limit, Cost, Item) ->
+    Message = message(none, Cost, Item),
+    case atomics:add_get(Bytes, 1, Cost) - Cost of
+        Before when Before >= 0, Before < Limit ->
+            Pid ! Message,
+            ok;
+        Before ->
+            atomics:sub(Bytes, 1, Cost),
+            case Before < 0 of
+                true -> closed;
+                false -> full
             end
     end.
 
@@ -100,22 +129,42 @@ again({Node, Partition, Channel, Slot, Cost, Item, Tries}) ->
     erlang:yield(),
     put(Node, Partition, Channel, Slot, Cost, Item, Tries - 1).
 
-wait(Pid, Bytes, {_, _, #{block_ms := BlockMs, counters := Counters}, Slot, Cost, Item, _} = Put) ->
+%% @doc What the policy of the channel means for a caller that found the queue of a process full:
+%% `go' if it has waited, and there is room now; `gone' if the process has ended.
+-spec no_room(pid(), Cost :: pos_integer(), weft_channels:channel()) ->
+          go | gone | ok | {error, overloaded}.
+no_room(Pid, Cost, #{policy := Policy, queue_bytes := Max} = Channel) ->
+    refused(weft_channel_queue_core:admit(Policy, Max, Max), Pid, Cost, Channel).
+
+refused(wait, Pid, Cost, #{counters := Counters, block_ms := BlockMs}) ->
+    weft_channel_counters:add(blocked, Counters),
+    wait(Pid, Cost, BlockMs, Counters);
+refused(drop, _Pid, _Cost, #{counters := Counters}) ->
+    weft_channel_counters:add(dropped_newest, Counters);
+refused(refuse, _Pid, _Cost, #{counters := Counters}) ->
+    weft_channel_counters:add(refused, Counters),
+    {error, overloaded}.
+
+wait(Pid, Cost, BlockMs, Counters) ->
     Ref = erlang:monitor(process, Pid, [{alias, reply_demonitor}]),
     Pid ! {weft_wait, Ref, Cost},
     receive
-        {Ref, go} ->
-            Before = atomics:add_get(Bytes, 1, Cost) - Cost,
-            case is_closed(Before) of
-                true -> again(Put);
-                false -> give(Pid, Slot, Cost, Item)
-            end;
-        {'DOWN', Ref, process, Pid, _} ->
-            again(Put)
+        {Ref, go} -> go;
+        {'DOWN', Ref, process, Pid, _} -> gone
     after BlockMs ->
             true = erlang:demonitor(Ref, [flush]),
             receive {Ref, go} -> ok after 0 -> ok end,
             Pid ! {weft_wait_no_more, Ref},
             weft_channel_counters:add(block_timeouts, Counters),
             {error, overloaded}
+    end.
+
+woken(Pid, Bytes, {_, _, _, Slot, Cost, Item, _} = Put) ->
+    Message = message(Slot, Cost, Item),
+    case atomics:add_get(Bytes, 1, Cost) - Cost of
+        Before when Before >= 0 ->
+            Pid ! Message,
+            ok;
+        _Closed ->
+            again(Put)
     end.

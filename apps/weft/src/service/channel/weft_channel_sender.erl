@@ -48,7 +48,8 @@
                  large :: weft_channel_large:large(),
                  timer = none :: reference() | none,
                  sent = 0 :: non_neg_integer(),
-                 sent_then = 0 :: non_neg_integer(),
+                 %% At the last look: what was sent, and bytes in the counter of nothing that waits.
+                 looked = {0, 0} :: {Sent :: non_neg_integer(), Unclaimed :: non_neg_integer()},
                  idle_looks = 0 :: non_neg_integer()}).
 
 %% @doc For a node, a channel and a partition.
@@ -132,7 +133,7 @@ code_change(Version, {sender, Key, Channel, Bytes, _Limit, Queue, Stream, State,
                       Large, Timer, Sent, SentThen, IdleLooks}, Extra) ->
     Sender = #sender{key = Key, channel = Channel, bytes = Bytes, queue = Queue, stream = Stream,
                      state = State, large = Large, timer = Timer, sent = Sent,
-                     sent_then = SentThen, idle_looks = IdleLooks,
+                     looked = {SentThen, 0}, idle_looks = IdleLooks,
                      waiters = weft_channel_waiters:of_former_shape(Bytes, Channel, Waiters,
                                                                     Waking)},
     code_change(Version, Sender, Extra);
@@ -353,16 +354,27 @@ as_it_is(Item, Cost, Large) ->
 %% --- the end ----------------------------------------------------------------------------------
 
 %% Nothing was sent for a while: once the peer has acknowledged all, the stream is not needed.
-idle(#sender{sent = Sent, sent_then = Sent, idle_looks = Looks} = Sender)
-  when Looks >= ?IDLE_LOOKS ->
+idle(#sender{sent = Sent, looked = {Sent, UnclaimedBytes}} = Sender) ->
+    rests(unclaimed(UnclaimedBytes, Sender));
+idle(Sender) ->
+    next(asked(look((unclaimed(0, Sender))#sender{idle_looks = 0}))).
+
+rests(#sender{idle_looks = Looks} = Sender) when Looks >= ?IDLE_LOOKS ->
     case is_acknowledged(Sender) andalso close(Sender) of
         true -> {stop, normal, Sender};
         false -> next(look(Sender))
     end;
-idle(#sender{sent = Sent, sent_then = Sent, idle_looks = Looks} = Sender) ->
-    next(look(Sender#sender{idle_looks = Looks + 1}));
-idle(#sender{sent = Sent} = Sender) ->
-    next(asked(look(Sender#sender{sent_then = Sent, idle_looks = 0}))).
+rests(#sender{idle_looks = Looks} = Sender) ->
+    next(look(Sender#sender{idle_looks = Looks + 1})).
+
+unclaimed(Then, #sender{sent = Sent, queue = Queue, waiters = Waiters0} = Sender) ->
+    case weft_channel_queue_core:bytes(Queue) of
+        0 ->
+            {Now, Waiters} = weft_channel_waiters:unclaimed(Then, Waiters0),
+            Sender#sender{waiters = Waiters, looked = {Sent, Now}};
+        _ ->
+            Sender#sender{looked = {Sent, 0}}
+    end.
 
 %% Only over a session of weft there can be a stream.
 asked(#sender{state = plain, stream = Stream, key = {Node, _, _}} = Sender)

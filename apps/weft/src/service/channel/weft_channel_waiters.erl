@@ -5,10 +5,11 @@
 %% that find it at the limit ask the owner of the queue to be told when to go on, and are told in
 %% their order, many at once as soon as half of the limit is free. They add their bytes themselves
 %% then. One that has ended meanwhile adds none, and so none of it will ever be freed, at which
-%% others would be told: the owner gets `wake_more' after a while, and hands it in.
+%% others would be told: the owner gets `wake_more' after a while, and hands it in. One that ended
+%% when it had added some, and did not give the message, has left them there (`unclaimed/2').
 -module(weft_channel_waiters).
 
--export([new/2, in/3, out/2, freed/2, wake_more/1, of_former_shape/4]).
+-export([new/2, in/3, out/2, freed/2, unclaimed/2, wake_more/1, of_former_shape/4]).
 -export_type([waiters/0]).
 
 %% So much a caller sends that was woken, in general.
@@ -52,6 +53,15 @@ freed(Cost, #waiters{bytes = Bytes, queue = Queue} = Waiters) ->
         true -> Waiters;
         false -> wake(Waiters)
     end.
+
+%% @doc Nothing waits in the queue, and nothing has come since the last look. What has been in the
+%% counter all that time is of callers that have ended; it is freed. Then is what the counter had at
+%% the last look; returns what it has now.
+-spec unclaimed(Then :: non_neg_integer(), waiters()) -> {Now :: non_neg_integer(), waiters()}.
+unclaimed(Then, #waiters{bytes = Bytes} = Waiters) ->
+    Now = max(0, atomics:get(Bytes, 1)),
+    Lost = min(Then, Now),
+    {Now - Lost, freed(Lost, Waiters)}.
 
 %% @doc The time of `wake_more' has come.
 -spec wake_more(waiters()) -> waiters().

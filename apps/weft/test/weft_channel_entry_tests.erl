@@ -1,0 +1,77 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The counter of a queue has the bytes of the messages that were given to it, whoever is
+%% killed on the way.
+-module(weft_channel_entry_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(E, weft_channel_entry).
+-define(CALLERS, 100).
+
+%% Each in a process of its own, which is the queue and has the tables.
+entry_test_() ->
+    [{Name, {spawn, {timeout, 60, ?_test(Test(queue()))}}}
+     || {Name, Test} <- [{"who is killed leaves no bytes", fun who_is_killed_leaves_no_bytes/1},
+                         {"it is given while there is room", fun given_while_there_is_room/1},
+                         {"it is closed", fun closed/1},
+                         {"one that finds no room", fun one_that_finds_no_room/1}]].
+
+%% They are killed where the VM has interrupted them, anywhere on the way of a message.
+who_is_killed_leaves_no_bytes(Bytes) ->
+    Channel = channel(block, 1 bsl 50),
+    Queue = {self(), Bytes},
+    Puts = [fun(Cost) -> ?E:put(node(), 0, Channel, none, Cost, item) end,
+            fun(Cost) -> ?E:give(Queue, infinity, Cost, item) end],
+    Callers = [spawn_monitor(fun() -> put_without_end(Put, 100 + N) end)
+               || N <- lists:seq(1, ?CALLERS), Put <- Puts],
+    Early = received(20 * ?CALLERS),
+    _ = [exit(Pid, kill) || {Pid, _} <- Callers],
+    _ = [receive {'DOWN', Ref, process, Pid, _} -> ok end || {Pid, Ref} <- Callers],
+    ?assertEqual(Early + rest(), atomics:get(Bytes, 1)).
+
+put_without_end(Put, Cost) ->
+    ok = Put(Cost),
+    put_without_end(Put, Cost).
+
+received(0) -> 0;
+received(Count) -> receive {weft_item, Cost, item} -> Cost + received(Count - 1) end.
+
+rest() -> receive {weft_item, Cost, item} -> Cost + rest() after 0 -> 0 end.
+
+given_while_there_is_room(Bytes) ->
+    Queue = {self(), Bytes},
+    ?assertEqual([ok, ok, full], [?E:give(Queue, 100, 60, item) || _ <- [1, 2, 3]]),
+    ?assertEqual(ok, ?E:give(Queue, infinity, 60, item)),
+    ?assertEqual({180, 180}, {rest(), atomics:get(Bytes, 1)}).
+
+closed(Bytes) ->
+    Closed = -(1 bsl 60),
+    ok = atomics:put(Bytes, 1, Closed),
+    ?assertEqual([closed, closed], [?E:give({self(), Bytes}, L, 60, item) || L <- [100, infinity]]),
+    ?assertEqual({0, Closed}, {rest(), atomics:get(Bytes, 1)}).
+
+%% It is refused, or waits until the process of the queue says go or ends.
+one_that_finds_no_room(_Bytes) ->
+    ?assertEqual({error, overloaded}, ?E:no_room(self(), 60, channel(error, 100))),
+    Goes = spawn(fun() -> receive {weft_wait, R, 60} -> R ! {R, go} end end),
+    ?assertEqual(go, ?E:no_room(Goes, 60, channel(block, 100))),
+    Ends = spawn(fun() -> receive {weft_wait, _, 60} -> ok end end),
+    ?assertEqual(gone, ?E:no_room(Ends, 60, channel(block, 100))),
+    Short = (channel(block, 100))#{block_ms => 1},
+    {Silent, Ref} = spawn_monitor(fun() ->
+                                      receive {weft_wait, Given, 60} -> ok end,
+                                      receive {weft_wait_no_more, Given} -> ok end
+                                  end),
+    ?assertEqual({error, overloaded}, ?E:no_room(Silent, 60, Short)),
+    receive {'DOWN', Ref, process, Silent, Reason} -> ?assertEqual(normal, Reason) end.
+
+%% This process is the queue.
+queue() ->
+    ok = weft_channels:new_tables(),
+    Bytes = atomics:new(1, [{signed, true}]),
+    true = weft_channels:add_sender(node(), ?MODULE, 0, Bytes),
+    Bytes.
+
+channel(Policy, Max) ->
+    #{name => ?MODULE, queue_bytes => Max, policy => Policy, block_ms => 30000,
+      counters => weft_channel_counters:new()}.
