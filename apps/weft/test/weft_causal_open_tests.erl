@@ -1,32 +1,34 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What a process had a stamp for, and has not sent, is known when it ends.
+%% @doc What a process may still send again is known, and when it ends that it will not.
 -module(weft_causal_open_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
 -define(OPEN, weft_causal_open).
--define(B, 'b@host').
--define(C, 'c@host').
--define(STAMP(N), {self(), N, #{}}).
+-define(B, 1).
+-define(C, 2).
 
-what_a_killed_process_has_not_sent_is_known_test() ->
+what_a_killed_process_does_not_send_again_is_known_test() ->
     Pid = waiting(),
     Open = open(Pid, [{?C, 1}, {?B, 1}, {?B, 2}, {?B, 3}]),
-    Sent = ?OPEN:settled(Pid, ?B, 2, Open),
+    {queue, Left} = ?OPEN:settled(Pid, {?B, 2}, Open),
+    Again = ?OPEN:opened(Pid, {?B, 3}, next_queue, Left),
     ok = killed(Pid),
-    {Unsent, Left} = ?OPEN:ended(Pid, Sent),
-    ?assertEqual([{?B, ?STAMP(1)}, {?B, ?STAMP(3)}, {?C, ?STAMP(1)}], Unsent),
-    ?assertEqual({[], ?OPEN:new()}, ?OPEN:ended(Pid, Left)).
+    {Places, None} = ?OPEN:ended(Pid, Again),
+    ?assertEqual([{{?B, 1}, queue}, {{?B, 3}, next_queue}, {{?C, 1}, queue}],
+                 lists:sort(Places)),
+    ?assertEqual({[], ?OPEN:new()}, ?OPEN:ended(Pid, None)).
 
-who_has_sent_all_is_not_watched_test() ->
+who_has_done_with_all_is_not_watched_test() ->
     Pid = waiting(),
     Open = open(Pid, [{?B, 1}, {?B, 2}]),
     ?assertEqual(1, monitors(Pid)),
-    Settled = lists:foldl(fun(N, O) -> ?OPEN:settled(Pid, ?B, N, O) end, Open, [2, 1, 1]),
-    ?assertEqual({?OPEN:new(), 0}, {Settled, monitors(Pid)}),
+    {queue, One} = ?OPEN:settled(Pid, {?B, 2}, Open),
+    ?assertEqual({none, One}, ?OPEN:settled(Pid, {?B, 2}, One)),
+    ?assertEqual({{queue, ?OPEN:new()}, 0}, {?OPEN:settled(Pid, {?B, 1}, One), monitors(Pid)}),
     exit(Pid, kill).
 
-%% The end of one that was killed while it waited for the stamp comes, too.
+%% The end of one that was killed while it waited for its place comes, too.
 who_has_ended_before_is_noticed_test() ->
     Pid = waiting(),
     Ref = monitor(process, Pid),
@@ -34,11 +36,20 @@ who_has_ended_before_is_noticed_test() ->
     receive {'DOWN', Ref, process, Pid, _} -> ok end,
     Open = open(Pid, [{?B, 1}]),
     receive {weft_sender_ended, _, process, Pid, noproc} -> ok end,
-    ?assertMatch({[{?B, _}], _}, ?OPEN:ended(Pid, Open)).
+    ?assertMatch({[{{?B, 1}, queue}], _}, ?OPEN:ended(Pid, Open)).
 
-open(Pid, Messages) ->
-    lists:foldl(fun({Node, N}, Open) -> ?OPEN:opened(Pid, Node, ?STAMP(N), Open) end, ?OPEN:new(),
-                Messages).
+the_numbers_of_all_who_send_to_one_test() ->
+    Pids = [waiting(), waiting()],
+    Open = lists:foldl(fun({Pid, N}, Acc) ->
+                               ?OPEN:opened(Pid, {?C, N}, queue,
+                                            ?OPEN:opened(Pid, {?B, N}, queue, Acc))
+                       end, ?OPEN:new(), lists:zip(Pids, [3, 5])),
+    ?assertEqual([3, 5], lists:sort(?OPEN:numbers(?B, Open))),
+    [exit(Pid, kill) || Pid <- Pids].
+
+open(Pid, Places) ->
+    lists:foldl(fun(Place, Open) -> ?OPEN:opened(Pid, Place, queue, Open) end, ?OPEN:new(),
+                Places).
 
 waiting() -> spawn(fun() -> receive never -> ok end end).
 

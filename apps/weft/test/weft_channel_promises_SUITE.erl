@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What channels promise, where it is easily broken: large messages that do not compress or
-%% take longer than a stream rests, messages with a label that are refused or lost, acknowledged
-%% ones that wait for longer than an attempt, labels that nobody uses any more.
+%% take longer than a stream rests, messages with a label that are refused, lost, or sent again,
+%% acknowledged ones that wait for longer than an attempt, labels that nobody uses any more.
 -module(weft_channel_promises_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -15,7 +15,8 @@
 -export([what_does_not_compress_arrives/1, a_stream_rests_when_large_messages_have_arrived/1,
          pieces_for_a_former_sender_are_not_taken/1, too_much_is_told_to_the_peer/1,
          what_is_refused_holds_up_nobody/1, who_is_killed_while_he_waits_holds_up_nobody/1,
-         what_is_lost_here_holds_up_nobody/1, what_waits_is_not_sent_again/1,
+         what_is_lost_here_holds_up_nobody/1, what_is_lost_on_its_way_holds_up_nobody/1,
+         what_is_sent_again_keeps_its_place/1, what_waits_is_not_sent_again/1,
          labels_that_are_not_used_make_room/1]).
 
 -define(T, weft_channel_traffic).
@@ -30,7 +31,8 @@ all() ->
     [what_does_not_compress_arrives, a_stream_rests_when_large_messages_have_arrived,
      pieces_for_a_former_sender_are_not_taken, too_much_is_told_to_the_peer,
      what_is_refused_holds_up_nobody, who_is_killed_while_he_waits_holds_up_nobody,
-     what_is_lost_here_holds_up_nobody, what_waits_is_not_sent_again,
+     what_is_lost_here_holds_up_nobody, what_is_lost_on_its_way_holds_up_nobody,
+     what_is_sent_again_keeps_its_place, what_waits_is_not_sent_again,
      labels_that_are_not_used_make_room].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
@@ -136,12 +138,15 @@ who_is_killed_while_he_waits_holds_up_nobody(Config) ->
     ?assertEqual(ok, call(A, weft, send, [To, last, Labelled#{ack => true}])),
     ?assertEqual(last, lists:last(received(B))),
     ?assertMatch(#{causal_forced := 0}, counters(B, patient)),
-    %% What has become of their messages was said, so nobody is watched any more.
-    {ok, Participant} = call(A, weft_channels, label, [talk]),
-    until(fun() ->
-              {monitors, Monitors} = call(A, erlang, process_info, [Participant, monitors]),
-              [Pid || {process, Pid} <- Monitors, node(Pid) =:= name(A)] =:= []
-          end).
+    until(fun() -> is_nobody_watched(A, patient) end).
+
+%% The participant of the label watches the process of its queue, and no sender.
+is_nobody_watched(Node, Channel) ->
+    {ok, Participant} = call(Node, weft_channels, label, [talk]),
+    {monitors, Monitors} = call(Node, erlang, process_info, [Participant, monitors]),
+    Queues = [Pid || {{_, Name, _}, Pid, _} <- call(Node, weft_channels, senders, []),
+                     Name =:= Channel],
+    [Pid || {process, Pid} <- Monitors, node(Pid) =:= name(Node)] -- Queues =:= [].
 
 %% @doc A process that has sent until it waits for room in the queue.
 waits_for_room(To, Options) ->
@@ -177,6 +182,52 @@ what_is_lost_here_holds_up_nobody(Config) ->
     ?assertEqual([First, last], received(B)),
     ?assertMatch(#{lost := 1}, counters(A, default)),
     ?assertMatch(#{causal_forced := 0}, counters(B, default)).
+
+%% A stream ends while both nodes go on, and what was on its way is lost. One of the messages would
+%% come again, but its sender is killed.
+what_is_lost_on_its_way_holds_up_nobody(Config) ->
+    [A, B] = cluster(Config),
+    To = {keeper, name(B)},
+    Labelled = #{channel => default, label => talk},
+    ok = call(A, weft, send, [To, first, Labelled#{ack => true}]),
+    Receiver = held_up(B),
+    ok = call(A, weft, send, [To, lost, Labelled]),
+    Patient = Labelled#{ack => #{retries => 0, timeout_ms => 60000}},
+    Caller = call(A, erlang, spawn, [weft, send, [To, lost_too, Patient]]),
+    until(fun() -> maps:get(messages_out, counters(A, default)) =:= 3 end),
+    [Sender] = [Pid || {{_, default, _}, Pid, _} <- call(A, weft_channels, senders, [])],
+    _ = [true = call(Node, erlang, exit, [Pid, kill])
+         || {Node, Pid} <- [{B, Receiver}, {A, Sender}, {A, Caller}]],
+    until(fun() -> not call(A, erlang, is_process_alive, [Sender]) end),
+    ?assertEqual(ok, call(A, weft, send, [To, last, Labelled#{ack => true}])),
+    ?assertEqual([first, last], received(B)),
+    ?assertMatch(#{causal_forced := 0}, counters(B, default)),
+    until(fun() -> is_nobody_watched(A, default) end).
+
+%% Those behind it wait for it: it is not given up while its sender may send it again.
+what_is_sent_again_keeps_its_place(Config) ->
+    [A, B] = cluster(Config),
+    To = {keeper, name(B)},
+    Labelled = #{channel => default, label => talk},
+    ok = call(A, weft, send, [To, first, Labelled#{ack => true}]),
+    Receiver = held_up(B),
+    Again = Labelled#{ack => #{retries => 1, timeout_ms => 2500}},
+    _ = call(A, erlang, spawn, [weft, send, [To, again, Again]]),
+    until(fun() -> maps:get(messages_out, counters(A, default)) =:= 2 end),
+    [Sender] = [Pid || {{_, default, _}, Pid, _} <- call(A, weft_channels, senders, [])],
+    _ = [true = call(Node, erlang, exit, [Pid, kill])
+         || {Node, Pid} <- [{B, Receiver}, {A, Sender}]],
+    until(fun() -> not call(A, erlang, is_process_alive, [Sender]) end),
+    ok = call(A, weft, send, [To, behind, Labelled]),
+    until(fun() -> call(B, ?T, count, [keeper]) =:= 3 end),
+    ?assertEqual([first, again, behind], received(B)),
+    until(fun() -> is_nobody_watched(A, default) end).
+
+%% The process that takes what comes on the channel `default', and stands still.
+held_up(Node) ->
+    [Receiver] = [Pid || {{_, <<"default">>, _}, Pid} <- call(Node, weft_channels, receivers, [])],
+    ok = call(Node, sys, suspend, [Receiver]),
+    Receiver.
 
 %% @doc It is made there: on its way through standard input it would take seconds of a processor.
 send_large(To, Bytes, Channel) ->

@@ -2,20 +2,29 @@
 %% @doc This node's participant of a label: puts the messages of the label in order
 %% (`weft_causal_core').
 %%
-%% A sending process asks it for a stamp before the message goes to a channel; receiving processes
-%% pass it what has arrived. Only messages with the label pass through it. It monitors the
-%% participants that messages depend on, so that none waits for a dead one.
+%% It gives a message its number and puts it into the queue of a channel, for the process that
+%% sends it; receiving processes pass it what has arrived. Only messages with the label pass through
+%% it. It monitors the participants that messages depend on, so that none waits for a dead one.
 %%
-%% A message that was stamped and could not be sent is told to its receiver (`unsent/3'), or what
-%% comes after it would wait for it. So is one whose sender is killed before a queue has it
-%% (`weft_causal_open'). Who is killed in the moment between the two has sent it all the same; then
-%% it counts twice at the receiver. While there are many labels, a participant that nobody has used
-%% for some minutes ends. Its row goes first: what was on the way to it is delivered still.
+%% A message has a number if a queue has it, and only then, whenever its sender is killed. When the
+%% process of a queue ends, what it was given may be lost: then the receiver is told that these
+%% numbers are given up, which changes nothing for what has arrived. An acknowledged message is sent
+%% again, and keeps its number until its sender has done with it or has ended (`weft_causal_open').
+%% While there are many labels, a participant that nobody has used for some minutes ends. Its row
+%% goes first: what was on the way to it is delivered still.
 -module(weft_causal).
 -behaviour(gen_server).
 
--export([start_link/1, stamp/2, placed/2, unsent/3, arrived/4]).
+-export([start_link/1, put/3, put_again/2, settled/2, arrived/4]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, code_change/3]).
+-export_type([gift/0, place/0]).
+
+%% A message for a queue, which takes it while fewer than that many bytes wait there. The item has
+%% the label, and `none' for its stamp until it has one.
+-type gift() :: {weft_channel_entry:queue(), Limit :: pos_integer() | infinity,
+                 Cost :: pos_integer(), weft_channel_wire:item()}.
+%% What was given to an acknowledged message, and is kept when it is sent again.
+-type place() :: {To :: pid(), weft_causal_core:stamp()}.
 
 %% What waits for its causes, and the pairs of nodes that a label may know.
 -define(WAITING_BYTES_MAX, 16777216).
@@ -23,6 +32,9 @@
 %% One that was not used from one look to the next ends.
 -define(LOOK_MS, 600000).
 -define(LAST_MS, 5000).
+%% Numbers that are given up come by the distribution; some of the messages may still be on their
+%% way on a stream that has just ended.
+-define(STILL_COMING_MS, 1000).
 
 -record(label, {label :: term(),
                 is_used = true :: boolean(),
@@ -30,7 +42,8 @@
                 peers = #{} :: #{node() => pid()},
                 watched = #{} :: #{pid() => reference()},
                 counters :: weft_channel_counters:counters() | undefined,
-                open = weft_causal_open:new() :: weft_causal_open:open()}).
+                open = weft_causal_open:new() :: weft_causal_open:open(),
+                given = weft_causal_given:new() :: weft_causal_given:given()}).
 
 -spec start_link(term()) -> {ok, pid()} | {error, term()}.
 start_link(Label) ->
@@ -39,18 +52,18 @@ start_link(Label) ->
         Result -> Result
     end.
 
-%% @doc The stamp for a message of a label that is sent to a node now. The caller says by `placed/2'
-%% or `unsent/3' what has become of the message.
--spec stamp(term(), node()) -> {ok, weft_causal_core:stamp()} | {error, term()}.
-stamp(Label, Node) ->
-    case asked(Label, {stamp, Node}) of
-        unknown_peer -> introduce(Label, Node);
+%% @doc Gives a message for a node its number, and puts it into a queue; or does neither. The place
+%% of an acknowledged message is returned; the caller says at the end `settled/2'.
+-spec put(term(), node(), gift()) -> {ok, place() | none} | full | closed | {error, term()}.
+put(Label, Node, Gift) ->
+    case asked(Label, {put, Node, Gift}) of
+        unknown_peer -> introduce(Label, Node, Gift);
         Result -> Result
     end.
 
-introduce(Label, Node) ->
+introduce(Label, Node, Gift) ->
     case weft_channels:remote_label(Node, Label) of
-        {ok, Peer} -> asked(Label, {stamp, Node, Peer});
+        {ok, Peer} -> asked(Label, {put, Node, Peer, Gift});
         {error, Reason} -> {error, Reason}
     end.
 
@@ -67,18 +80,22 @@ asked(Label, Request) ->
         {error, Reason} -> {error, Reason}
     end.
 
-%% @doc A queue has the caller's message with that stamp, for this node.
--spec placed(node(), weft_causal_core:stamp()) -> ok.
-placed(Node, {Participant, Number, _}) when is_pid(Participant) ->
-    gen_server:cast(Participant, {placed, self(), Node, Number}).
-
-%% @doc A message with that stamp, for this node, was not sent and will not be.
--spec unsent(term(), node(), weft_causal_core:stamp()) -> ok.
-unsent(Label, Node, Stamp) ->
-    case weft_channels:label(Label) of
-        {ok, Pid} -> gen_server:cast(Pid, {unsent, self(), Node, Stamp});
-        {error, _} -> ok
+%% @doc Puts an acknowledged message into a queue that has got its place before. If its participant
+%% has ended, nobody waits for its number.
+-spec put_again(place(), gift()) -> ok | full | closed.
+put_again({_To, {Participant, _, _}} = Place, {Queue, Limit, Cost, Item} = Gift)
+  when is_pid(Participant) ->
+    try gen_server:call(Participant, {put_again, Place, Gift}, infinity)
+    catch
+        exit:{Reason, _} when Reason =:= noproc; Reason =:= normal ->
+            weft_channel_entry:give(Queue, Limit, Cost, Item)
     end.
+
+%% @doc The caller does not send its message with that place again. It was `refused' if it has not
+%% arrived, and will not, as far as the caller knows.
+-spec settled(place(), sent | refused) -> ok.
+settled({To, {Participant, Number, _}}, Became) when is_pid(Participant) ->
+    gen_server:cast(Participant, {settled, self(), {To, Number}, Became}).
 
 %% @doc A message has arrived; it is delivered when its causes have been.
 -spec arrived(term(), weft_causal_core:stamp() | term(),
@@ -110,75 +127,140 @@ init(Label) ->
     end.
 
 %% @private
-handle_call({stamp, Node}, {Sender, _}, #label{peers = Peers} = Label) ->
+handle_call({put, Node, Gift}, {Sender, _}, #label{peers = Peers} = Label) ->
     case Peers of
-        #{Node := Peer} -> stamp_for(Peer, Node, Sender, Label#label{is_used = true});
+        #{Node := Peer} -> put_in(Peer, Gift, Sender, Label#label{is_used = true});
         #{} -> {reply, unknown_peer, Label}
     end;
-handle_call({stamp, Node, Peer}, {Sender, _}, #label{peers = Peers} = Label) ->
-    stamp_for(Peer, Node, Sender,
-              watch(Peer, Label#label{is_used = true, peers = Peers#{Node => Peer}}));
+handle_call({put, Node, Peer, Gift}, {Sender, _}, Label) ->
+    put_in(Peer, Gift, Sender, introduced(Node, Peer, Label#label{is_used = true}));
+handle_call({put_again, Place, {Queue, Limit, Cost, Item}}, {Sender, _}, Label) ->
+    Result = weft_channel_entry:give(Queue, Limit, Cost, Item),
+    {reply, Result, case Result of
+                        ok -> kept(Place, Queue, Sender, Label#label{is_used = true});
+                        _FullOrClosed -> Label
+                    end};
 handle_call(Request, _From, Label) ->
     {reply, weft_stray:call(Request), Label}.
 
-stamp_for(Peer, Node, Sender, #label{causal = Causal0, open = Open} = Label) ->
+%% What was sent before its connection was lost does not come any more, but for what its senders
+%% send again.
+introduced(Node, Peer, #label{peers = Peers} = Label) when map_get(Node, Peers) =:= Peer ->
+    Label;
+introduced(Node, Peer, #label{peers = Peers, causal = Causal} = Label) ->
+    ok = give_up(Peer, [{1, Last} || Last <- [weft_causal_core:sent(Peer, Causal)], Last > 0],
+                 Label),
+    watch(Peer, Label#label{peers = Peers#{Node => Peer}}).
+
+%% The number is taken only if the queue takes the message.
+put_in(Peer, {Queue, Limit, Cost, Item}, Sender, #label{causal = Causal0} = Label) ->
     case weft_causal_core:stamp(Peer, Causal0) of
         {ok, Stamp, Causal} ->
-            {reply, {ok, Stamp},
-             Label#label{causal = Causal,
-                         open = weft_causal_open:opened(Sender, Node, Stamp, Open)}};
+            {Kind, To, Content, Ack, {Name, none}} = Item,
+            Stamped = {Kind, To, Content, Ack, {Name, Stamp}},
+            case weft_channel_entry:give(Queue, Limit, Cost + erlang:external_size(Stamp),
+                                         Stamped) of
+                ok -> has_place(Ack, {Peer, Stamp}, Queue, Sender, Label#label{causal = Causal});
+                FullOrClosed -> {reply, FullOrClosed, Label}
+            end;
         {error, Reason} -> {reply, {error, Reason}, Label}
     end.
+
+has_place(none, Place, Queue, _Sender, Label) ->
+    {reply, {ok, none}, given(Place, Queue, Label)};
+has_place(_Ack, Place, Queue, Sender, Label) ->
+    {reply, {ok, Place}, kept(Place, Queue, Sender, Label)}.
+
+given({Peer, {_, Number, _}}, {Queue, _}, #label{given = Given} = Label) ->
+    Label#label{given = weft_causal_given:add(Queue, Peer, Number, Given)}.
+
+kept({Peer, {_, Number, _}} = Place, {Pid, _} = Queue, Sender, #label{open = Open} = Label) ->
+    given(Place, Queue,
+          Label#label{open = weft_causal_open:opened(Sender, {Peer, Number}, Pid, Open)}).
 
 %% @private
 handle_cast({arrived, Stamp, Message, Bytes, Counters}, Label) ->
     {noreply, taken(Stamp, Message, Bytes, Label#label{is_used = true, counters = Counters})};
-handle_cast({placed, Sender, Node, Number}, Label) ->
-    {noreply, settled(Sender, Node, Number, Label)};
-handle_cast({unsent, Sender, Node, {_, Number, _} = Stamp}, Label) ->
-    ok = tell_unsent(Node, Stamp, Label),
-    {noreply, settled(Sender, Node, Number, Label)};
+handle_cast({settled, Sender, Place, Became}, #label{open = Open0} = Label0) ->
+    {Queue, Open} = weft_causal_open:settled(Sender, Place, Open0),
+    Label = Label0#label{open = Open},
+    ok = settled(Place, Queue, Became, Label),
+    {noreply, Label};
+handle_cast({skipped, {From, First, Last}}, Label) when is_pid(From), is_integer(Last) ->
+    _ = erlang:send_after(?STILL_COMING_MS, self(), {given_up, From, First, Last}),
+    {noreply, Label#label{is_used = true}};
+%% From nodes of earlier code, which give up one message at a time.
 handle_cast({skipped, Stamp}, Label) ->
     {noreply, taken(Stamp, skipped, 0, Label#label{is_used = true})};
 handle_cast(Request, State) ->
     ok = weft_stray:message(Request),
     {noreply, State}.
 
-settled(Sender, Node, Number, #label{open = Open} = Label) ->
-    Label#label{open = weft_causal_open:settled(Sender, Node, Number, Open)}.
+%% The process of a queue that has not ended yet may still have it.
+settled({Peer, Number}, Queue, Became, #label{given = Given} = Label) ->
+    case Became =:= sent andalso weft_causal_given:is_open(Queue, Given) of
+        true -> ok;
+        false -> give_up(Peer, [{Number, Number}], Label)
+    end.
 
-%% A node that is not connected waits for nothing of this one any more; no connection is made to
-%% tell it.
-tell_unsent(Node, Stamp, #label{peers = Peers}) ->
-    _ = [gen_server:cast(Peer, {skipped, Stamp})
-         || #{Node := Peer} <- [Peers], lists:member(Node, nodes(connected))],
+%% Tells the peer not to wait for these numbers; those that may come again are not among them. A
+%% node that is not connected waits for nothing of this one any more; no connection is made to tell
+%% it. (Nodes of earlier code take this for a malformed stamp, and go on.)
+give_up(Peer, Runs, #label{open = Open}) ->
+    _ = [gen_server:cast(Peer, {skipped, {self(), First, Last}})
+         || Runs =/= [], is_connected(Peer),
+            {First, Last} <- weft_causal_given:except(weft_causal_open:numbers(Peer, Open), Runs)],
     ok.
+
+is_connected(Participant) -> lists:member(node(Participant), nodes([this, connected])).
 
 taken(Stamp, Message, Bytes, #label{causal = Causal0} = Label) ->
     case weft_causal_core:arrived(Stamp, Message, Bytes, Causal0) of
         {error, _MalformedOrTooMany} ->
-            deliver([{forced, Message}], Label);
+            deliver([{forced, Message} || Message =/= skipped], Label);
         {Out, Causal} ->
             deliver(Out, lists:foldl(fun watch/2, Label#label{causal = Causal},
                                      weft_causal_core:depends_on(Stamp, self())))
     end.
 
+given_up(From, First, Last, #label{causal = Causal0} = Label) ->
+    case weft_causal_core:given_up(From, First, Last, Causal0) of
+        {error, _MalformedOrTooMany} -> Label;
+        {Out, Causal} -> deliver(Out, watch(From, Label#label{causal = Causal}))
+    end.
+
 deliver(Out, #label{counters = Counters} = Label) ->
-    _ = [give(How, Message, Counters) || {How, Message} <- Out, Message =/= skipped],
+    _ = [give(How, Message, Counters) || {How, Message} <- Out],
     Label.
 
 %% @private
 handle_info({'DOWN', _Ref, process, Pid, Reason},
-            #label{causal = Causal0, watched = Watched, peers = Peers} = Label) ->
+            #label{causal = Causal0, watched = Watched, peers = Peers, given = Given} = Label) ->
     How = case Reason of noconnection -> lost; _ -> gone end,
     {Out, Causal} = weft_causal_core:down(Pid, How, Causal0),
     {noreply, deliver(Out, Label#label{causal = Causal, watched = maps:remove(Pid, Watched),
-                                       peers = maps:filter(fun(_, Peer) -> Peer =/= Pid end,
-                                                           Peers)})};
-handle_info({weft_sender_ended, _Ref, process, Pid, _Reason}, #label{open = Open0} = Label) ->
-    {Unsent, Open} = weft_causal_open:ended(Pid, Open0),
-    lists:foreach(fun({Node, Stamp}) -> ok = tell_unsent(Node, Stamp, Label) end, Unsent),
-    {noreply, Label#label{open = Open}};
+                                       peers = maps:filter(fun(_, Peer) -> Peer =/= Pid end, Peers),
+                                       given = case How of
+                                                   lost -> Given;
+                                                   gone -> weft_causal_given:forget(Pid, Given)
+                                               end})};
+handle_info({weft_queue_ended, _Ref, process, Queue, Reason}, #label{given = Given0} = Label0) ->
+    {Had, Given} = weft_causal_given:ended(Queue, Given0),
+    Label = Label0#label{given = Given},
+    %% One that ends because it is not used has nothing that has not arrived.
+    _ = [ok = give_up(Peer, Runs, Label) || Reason =/= normal, {Peer, Runs} <- Had],
+    {noreply, Label};
+handle_info({weft_sender_ended, _Ref, process, Pid, _Reason}, #label{open = Open0} = Label0) ->
+    {Settled, Open} = weft_causal_open:ended(Pid, Open0),
+    Label = Label0#label{open = Open},
+    lists:foreach(fun({Place, Queue}) -> ok = settled(Place, Queue, sent, Label) end,
+                  lists:sort(Settled)),
+    {noreply, Label};
+handle_info({given_up, From, First, Last}, Label) ->
+    {noreply, case is_connected(From) of
+                  true -> given_up(From, First, Last, Label);
+                  false -> Label
+              end};
 handle_info(look, #label{label = Name, causal = Causal, is_used = IsUsed} = Label) ->
     case IsUsed orelse weft_causal_core:waiting(Causal) > 0 orelse not weft_channels:are_many() of
         true ->
@@ -202,6 +284,14 @@ code_change(_Version, {label, Causal, Peers, Watched, Counters}, _Extra) ->
 code_change(_Version, {label, Name, IsUsed, Causal, Peers, Watched, Counters}, _Extra) ->
     {ok, #label{label = Name, is_used = IsUsed, causal = Causal, peers = Peers, watched = Watched,
                 counters = Counters}};
+%% Then a message had its number before it had room: who waits does not say what has become of it.
+code_change(_Version, {label, Name, IsUsed, Causal, Peers, Watched, Counters, Open}, _Extra) ->
+    Label = #label{label = Name, is_used = IsUsed, causal = Causal, peers = Peers,
+                   watched = Watched, counters = Counters},
+    _ = [ok = give_up(Peer, [{Number, Number}], Label)
+         || {_Monitor, Stamps} <- maps:values(Open), {Node, Number} <- maps:keys(Stamps),
+            #{Node := Peer} <- [Peers]],
+    {ok, Label};
 code_change(_Version, #label{} = Label, _Extra) ->
     {ok, Label}.
 

@@ -28,12 +28,14 @@
               ack = false :: false | weft_delivery_core:options(),
               label = none :: none | {label, term()}}).
 
-%% What waits to be acknowledged, and is put again by Put. Sender is the process that has it. Settle
-%% is called once: when a process has it, or when it is given up and none has ever had it.
--record(attempt, {put :: fun(() -> {put, Sender :: pid() | none}
-                                 | {error, overloaded | not_started} | {answered, ok | noproc}),
-                  settle = fun(_) -> ok end :: fun((placed | unsent) -> ok),
-                  sender = unsent :: unsent | none | pid(),
+-type place() :: none | weft_causal:place().
+
+%% What waits to be acknowledged, and is put again by Put. Sender is the process that has it. Place
+%% is the one in the order of a label, from when it was first put.
+-record(attempt, {put :: fun((place()) -> {put, Sender :: pid() | none, place()} | {error, term()}
+                                          | {answered, ok | noproc}),
+                  place = none :: place(),
+                  sender = none :: none | pid(),
                   delivery :: weft_delivery_core:delivery(),
                   deadline_ms :: integer() | undefined}).
 
@@ -109,28 +111,14 @@ remote(Node, To, Message, #how{ack = false} = How) ->
 remote(Node, To, Message, How) ->
     acknowledged(Node, To, {message, Message}, How).
 
-labelled(Node, To, Content, #how{label = Label} = How) ->
-    case stamp(Label, Node) of
-        {ok, Causal} ->
-            Item = extra(To, Content, none, Causal),
-            case put(Node, To, weft_channel_entry:cost(Item), Item, How) of
-                ok ->
-                    settle(placed, Causal, Node);
-                {error, Reason} ->
-                    ok = settle(unsent, Causal, Node),
-                    {error, Reason}
-            end;
-        {error, _} = Error ->
-            Error
+labelled(Node, To, Content, How) ->
+    case put_labelled(Node, To, extra(To, Content, none, How), none, How) of
+        {put, _Sender, _Place} -> ok;
+        {error, _} = Error -> Error
     end.
 
-%% What is sent later waits for what was not sent until this is told.
-settle(_Became, none, _Node) -> ok;
-settle(placed, {_Label, Stamp}, Node) -> weft_causal:placed(Node, Stamp);
-settle(unsent, {Label, Stamp}, Node) -> weft_causal:unsent(Label, Node, Stamp).
-
-settled(Became, #attempt{sender = unsent, settle = Settle}) -> Settle(Became);
-settled(_Became, #attempt{}) -> ok.
+put_labelled(Node, To, Item, Place, #how{channel = Channel} = How) ->
+    weft_channel_labelled:put(Node, partition(To, How), Channel, Item, Place).
 
 put(Node, To, Cost, Item, #how{channel = Channel} = How) ->
     weft_channel_entry:put(Node, partition(To, How), Channel, slot(To, How), Cost, Item).
@@ -149,41 +137,34 @@ slot(To, #how{key = Key}) -> {Key, To}.
 %% The reference is passed on as an argument all the way. So the compiler can make the VM search for
 %% its answer only among messages that came after it, however long the mailbox is.
 acknowledged(Node, To, Content, How) ->
-    case delivery(Node, To, How) of
-        {ok, TimeoutMs, Delivery, Causal} ->
-            Ref = erlang:alias([explicit_unalias]),
-            ended(Ref, first(TimeoutMs, Ref, {Node, To, Content, Causal}, Delivery, How));
-        Error ->
-            Error
-    end.
+    {TimeoutMs, Delivery} = delivery(To, How),
+    Ref = erlang:alias([explicit_unalias]),
+    ended(Ref, first(TimeoutMs, Ref, {Node, To, Content}, Delivery, How)).
 
-delivery(Node, To, #how{ack = Ack, label = Label}) ->
+delivery(To, #how{ack = Ack}) ->
     Target = case is_pid(To) of true -> pid; false -> name end,
     case weft_delivery_core:new(Target, Ack) of
-        {error, Text} ->
-            error({bad_options, ack, lists:flatten(Text)});
-        {ok, TimeoutMs, Delivery} ->
-            case stamp(Label, Node) of
-                {ok, Causal} -> {ok, TimeoutMs, Delivery, Causal};
-                Error -> Error
-            end
+        {ok, TimeoutMs, Delivery} -> {TimeoutMs, Delivery};
+        {error, Text} -> error({bad_options, ack, lists:flatten(Text)})
     end.
 
-first(TimeoutMs, Ref, {Node, To, {message, Message}, none}, Delivery, _How)
-  when Node =:= node() ->
-    Put = fun() -> {answered, put_here(To, Message)} end,
+%% Local receivers get their messages at once, so these have no place in an order.
+first(TimeoutMs, Ref, {Node, To, {message, Message}}, Delivery, _How) when Node =:= node() ->
+    Put = fun(none) -> {answered, put_here(To, Message)} end,
     attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery});
-first(TimeoutMs, Ref, {Node, To, Content, Causal}, Delivery, How0) ->
-    Item = extra(To, Content, {Ref, weft_delivery_core:lifetime_ms(Delivery)}, Causal),
+first(TimeoutMs, Ref, {Node, To, Content}, Delivery, How0) ->
     How = within(TimeoutMs, How0),
-    Put = fun() ->
-              case put(Node, To, weft_channel_entry:cost(Item), Item, How) of
-                  ok -> {put, sender(Node, To, How)};
-                  {error, Reason} -> {error, Reason}
-              end
-          end,
-    attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery,
-                                     settle = fun(Became) -> settle(Became, Causal, Node) end}).
+    Item = extra(To, Content, {Ref, weft_delivery_core:lifetime_ms(Delivery)}, How),
+    Put = fun(Place) -> put_acknowledged(Node, To, Item, Place, How) end,
+    attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery}).
+
+put_acknowledged(Node, To, Item, none, #how{label = none} = How) ->
+    case put(Node, To, weft_channel_entry:cost(Item), Item, How) of
+        ok -> {put, sender(Node, To, How), none};
+        {error, _} = Error -> Error
+    end;
+put_acknowledged(Node, To, Item, Place, How) ->
+    put_labelled(Node, To, Item, Place, How).
 
 sender(Node, To, #how{channel = #{name := Name}} = How) ->
     case weft_channels:sender(Node, Name, partition(To, How)) of
@@ -215,27 +196,21 @@ put_here(Pid, Message) ->
         false -> noproc
     end.
 
-extra(To, {message, Message}, Ack, Causal) -> {extra, To, Message, Ack, Causal};
-extra(To, {encoded, Encoded}, Ack, Causal) -> {extra_encoded, To, Encoded, Ack, Causal}.
+extra(To, {message, Message}, Ack, How) -> {extra, To, Message, Ack, unstamped(How)};
+extra(To, {encoded, Encoded}, Ack, How) -> {extra_encoded, To, Encoded, Ack, unstamped(How)}.
 
-%% Local receivers get their messages at once, so these have no place in an order.
-stamp(Label, Node) when Label =:= none; Node =:= node() ->
-    {ok, none};
-stamp({label, Label}, Node) ->
-    case weft_causal:stamp(Label, Node) of
-        {ok, Stamp} -> {ok, {Label, Stamp}};
-        Error -> Error
-    end.
+unstamped(#how{label = none}) -> none;
+unstamped(#how{label = {label, Label}}) -> {Label, none}.
 
-attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery} = Attempt) ->
-    case Put() of
-        {put, Sender} ->
-            ok = settled(placed, Attempt),
-            {waits, Attempt#attempt{sender = Sender, deadline_ms = now_ms() + TimeoutMs}};
+attempt(TimeoutMs, Ref, #attempt{put = Put, place = Place0, delivery = Delivery} = Attempt) ->
+    case Put(Place0) of
+        {put, Sender, Place} ->
+            {waits, Attempt#attempt{sender = Sender, place = Place,
+                                    deadline_ms = now_ms() + TimeoutMs}};
         {answered, Answer} -> answered(Answer, Ref, Attempt);
-        {error, not_started} = Error -> verdict(Error, Ref, Attempt);
         {error, overloaded} ->
-            verdict(weft_delivery_core:answer(overloaded, Delivery), Ref, Attempt)
+            verdict(weft_delivery_core:answer(overloaded, Delivery), Ref, Attempt);
+        {error, _} = Error -> verdict(Error, Ref, Attempt)
     end.
 
 answered(Answer, Ref, #attempt{delivery = Delivery} = Attempt) ->
@@ -253,11 +228,15 @@ verdict({unless_it_waits, TimeoutMs, Delivery}, Ref, #attempt{sender = Sender} =
     end;
 verdict({again, TimeoutMs, Delivery}, Ref, Attempt) ->
     attempt(TimeoutMs, Ref, Attempt#attempt{delivery = Delivery});
-verdict(Result, Ref, Attempt) ->
+verdict(Result, Ref, #attempt{place = Place}) ->
     true = erlang:unalias(Ref),
     flush(Ref),
-    ok = settled(unsent, Attempt),
+    _ = Place =:= none orelse weft_causal:settled(Place, became(Result)),
     {ended, Result}.
+
+%% After a timeout it may still be on its way.
+became({error, {not_delivered, Reason, _}}) when Reason =/= timeout -> refused;
+became(_OkOrError) -> sent.
 
 flush(Ref) ->
     receive {Ref, _} -> flush(Ref) after 0 -> ok end.
@@ -338,13 +317,9 @@ begun(Node, To, {message, Message}, #how{ack = false} = How) when Node =:= node(
 begun(Node, To, Content, #how{ack = false} = How) ->
     {{To, Node}, none, {ended, labelled(Node, To, Content, How)}};
 begun(Node, To, Content, How) ->
-    case delivery(Node, To, How) of
-        {ok, TimeoutMs, Delivery, Causal} ->
-            Ref = erlang:alias([explicit_unalias]),
-            {{To, Node}, Ref, first(TimeoutMs, Ref, {Node, To, Content, Causal}, Delivery, How)};
-        Error ->
-            {{To, Node}, none, {ended, Error}}
-    end.
+    {TimeoutMs, Delivery} = delivery(To, How),
+    Ref = erlang:alias([explicit_unalias]),
+    {{To, Node}, Ref, first(TimeoutMs, Ref, {Node, To, Content}, Delivery, How)}.
 
 encoded_once([_, _ | _], Message) -> term_to_binary(Message, [{minor_version, 2}]);
 encoded_once(_OneOrNone, _Message) -> none.

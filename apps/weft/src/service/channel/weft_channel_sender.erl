@@ -406,24 +406,17 @@ look(#sender{stream = Stream} = Sender) ->
         _ -> Sender#sender{stream = weft_stream:tick(Stream)}
     end.
 
-%% All that waits is lost. It is counted, and callers that wait for an acknowledgement are told; so
-%% are receivers who would wait for what was before in the order of a label.
-ended(Reason, #sender{bytes = Bytes, queue = Queue, key = {Node, _, _} = Key,
+%% All that waits is lost. It is counted, and callers that wait for an acknowledgement are told.
+%% Participants of labels notice that it has ended.
+ended(Reason, #sender{bytes = Bytes, queue = Queue, key = Key,
                       channel = #{counters := Counters}} = Sender) ->
     Reserved = atomics:exchange(Bytes, 1, ?CLOSED),
     weft_channels:drop_sender(Key, Bytes),
     Queued = weft_channel_queue_core:all(Queue),
     Lost = Queued ++ last(Reserved - weft_channel_queue_core:bytes(Queue)),
-    lists:foreach(fun({_, Item}) ->
-                          ok = tell_failed(Item, Reason),
-                          ok = tell_unsent(Item, Node)
-                  end, Lost),
+    lists:foreach(fun({_, Item}) -> ok = tell_failed(Item, Reason) end, Lost),
     weft_channel_counters:add(lost, length(Lost), Counters),
     {stop, {shutdown, Reason}, Sender}.
-
-%% What is acknowledged is sent again.
-tell_unsent({_Extra, _, _, none, {Label, Stamp}}, Node) -> weft_causal:unsent(Label, Node, Stamp);
-tell_unsent(_Item, _Node) -> ok.
 
 last(Bytes) when Bytes =< 0 ->
     [];

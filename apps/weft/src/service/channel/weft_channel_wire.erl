@@ -17,12 +17,13 @@
 
 -type dest() :: pid() | atom().
 %% What an item is: a message; one for many receivers, encoded before; or one with extras:
-%% acknowledged to an alias, in the causal order of a label; its message may be encoded before, too.
+%% acknowledged to an alias, in the causal order of a label, with a stamp from when a queue has it;
+%% its message may be encoded before, too.
 -type item() :: nonempty_improper_list(dest(), Message :: term())
               | {many, [dest()], Encoded :: binary()}
               | {extra, dest(), Message :: term(),
                  Ack :: none | {reference(), RetainMs :: pos_integer()},
-                 Causal :: none | {Label :: term(), weft_causal_core:stamp()}}
+                 Causal :: none | {Label :: term(), none | weft_causal_core:stamp()}}
               | {extra_encoded, dest(), Encoded :: binary(), Ack :: term(), Causal :: term()}.
 -type announced() :: #{id := weft_channel_chunks_core:id(), bytes := non_neg_integer(),
                        count := pos_integer(), from := pid(), to := [dest()]}.
