@@ -47,7 +47,7 @@ bounded(Runs) ->
     Newer ++ [{First, Last}].
 
 %% @doc Has the queue got a number, and not ended?
--spec is_open(Queue :: pid(), given()) -> boolean().
+-spec is_open(Queue :: pid() | none, given()) -> boolean().
 is_open(Queue, Given) -> is_map_key(Queue, Given).
 
 %% @doc The queue has ended: what it had got, for each participant.
