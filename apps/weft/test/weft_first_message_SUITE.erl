@@ -70,7 +70,7 @@ over_a_gateway(Config) ->
 %% is heard behind it. The lane is not given up for that.
 over_a_slow_network(Config) ->
     Port = weft_test_nodes:free_port(),
-    Proxy = weft_test_proxy:start_link(Port, 600),
+    Proxy = weft_test_proxy:start_link(Port, #{bytes_per_ms => 600}),
     Options = [{keepalive_ms, 100}, {link_timeout_ms, 700}],
     Args = ["-start_epmd", "false", "-epmd_module", "weft_epmd", "-connect_all", "false"],
     A = start(slow_a, [{ports, #{"slow_a" => weft_test_nodes:free_port(),

@@ -10,6 +10,7 @@
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([stock_node_calls_weft/1, weft_calls_stock_node/1,
+         who_hangs_up_once_is_no_stock_node/1,
          a_node_changes_its_carrier_and_back/1, stock_nodes_denied/1,
          remsh/1, erl_call/1, without_epmd/1, long_names/1, ipv6/1, hidden_nodes/1,
          dynamic_name/1, allowed_nodes/1, ticks_keep_an_idle_connection/1, socket_options/1,
@@ -21,8 +22,8 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [stock_node_calls_weft, weft_calls_stock_node, a_node_changes_its_carrier_and_back,
-     stock_nodes_denied, remsh, erl_call,
+    [stock_node_calls_weft, weft_calls_stock_node, who_hangs_up_once_is_no_stock_node,
+     a_node_changes_its_carrier_and_back, stock_nodes_denied, remsh, erl_call,
      without_epmd, ipv6, dynamic_name,
      ticks_keep_an_idle_connection, socket_options, statistics, wrong_cookie_and_cookie_per_node,
      started_at_run_time, node_that_does_not_listen, wrong_configuration,
@@ -53,6 +54,22 @@ weft_calls_stock_node(Config) ->
     true = connects(Weft, Stock),
     talk(Weft, Stock),
     talk(Stock, Weft).
+
+%% A weft node hangs up, too, as when it has no port left for a connection. Here it is the network
+%% before it.
+who_hangs_up_once_is_no_stock_node(Config) ->
+    [PortA, PortB] = [weft_test_nodes:free_port() || _ <- [a, b]],
+    Proxy = weft_test_proxy:start_link(PortB, #{hang_ups => 1}),
+    Start = fun(Name, Ports) ->
+                    start_named(Name, #{config => [{ports, Ports}],
+                                        args => ["-start_epmd", "false",
+                                                 "-epmd_module", "weft_epmd"]}, Config)
+            end,
+    A = Start(hung_up_a, #{"hung_up_a" => PortA, default => weft_test_proxy:port(Proxy)}),
+    B = Start(hung_up_b, #{default => PortB}),
+    true = connects(A, B),
+    ?assertMatch([_], call(A, weft_sessions, list, [])),
+    talk(A, B).
 
 %% Restarted with the flag, without it and with it again, under one name: whatever others remember
 %% of the node before does not keep it out.

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A network between two nodes that can swallow, and may be slow: forwards TCP connections to a
-%% port of this host, and stops forwarding one of them on demand, both ways, without closing it.
+%% @doc A network between two nodes that can swallow, and may be slow or hang up on the first ones:
+%% forwards TCP connections to a port of this host, and stops forwarding one of them on demand, both
+%% ways, without closing it.
 -module(weft_test_proxy).
 
 -export([start_link/1, start_link/2, port/1, connections/1, stall/2]).
@@ -9,16 +10,20 @@
 
 %% @doc Forwards to TargetPort; linked to the caller.
 -spec start_link(inet:port_number()) -> pid().
-start_link(TargetPort) -> start_link(TargetPort, infinity).
+start_link(TargetPort) -> start_link(TargetPort, #{}).
 
-%% @doc The same, and so fast that it forwards BytesPerMs each way, with little on its way.
--spec start_link(inet:port_number(), BytesPerMs :: pos_integer() | infinity) -> pid().
-start_link(TargetPort, BytesPerMs) ->
+%% @doc The same. `bytes_per_ms': it forwards that much each way, with little on its way. `hang_ups':
+%% so many connections are closed first, each when something has come.
+-spec start_link(inet:port_number(), #{bytes_per_ms => pos_integer(),
+                                       hang_ups => non_neg_integer()}) -> pid().
+start_link(TargetPort, Options) ->
+    BytesPerMs = maps:get(bytes_per_ms, Options, infinity),
     Starter = self(),
     Proxy = spawn_link(fun() ->
                                {ok, Listen} = gen_tcp:listen(0, options(BytesPerMs)),
                                Self = self(),
                                spawn_link(fun() ->
+                                              hang_up(maps:get(hang_ups, Options, 0), Listen),
                                               accept(Listen, {TargetPort, BytesPerMs}, Self)
                                           end),
                                Starter ! {Self, ready},
@@ -63,6 +68,13 @@ serve(#proxy{listen = Listen, stalls = Stalls} = Proxy) ->
             From ! {Ref, ok},
             serve(Proxy)
     end.
+
+hang_up(Times, Listen) ->
+    lists:foreach(fun(_) ->
+                          {ok, Near} = gen_tcp:accept(Listen),
+                          {ok, _} = gen_tcp:recv(Near, 0),
+                          ok = gen_tcp:close(Near)
+                  end, lists:seq(1, Times)).
 
 accept(Listen, {TargetPort, BytesPerMs} = Target, Proxy) ->
     {ok, Near} = gen_tcp:accept(Listen),

@@ -9,6 +9,10 @@
 %% cannot be reached), `not_weft' (the other side speaks another protocol), all else (may succeed
 %% later).
 %%
+%% A node without weft hangs up on a hello. So does a weft node at times: it is at its limit of
+%% ports, or drops a stranger for another one. So who hangs up is dialled once more, and who does so
+%% twice in a row is taken for a node without weft. That is no proof that a node has ended.
+%%
 %% A program that is no VM (a C node) may accept one connection and end with it. epmd tells which
 %% nodes are VMs; others are not dialled, and are `not_weft'. If another module than epmd was asked,
 %% all nodes may be VMs.
@@ -19,6 +23,9 @@
 
 %% So long epmd may take to answer where another address could be tried.
 -define(EPMD_MS, 1000).
+%% Before who has hung up is dialled again. Each connection to a node without weft takes so much
+%% longer.
+-define(AGAIN_MS, 10).
 
 -type address() :: {inet:ip_address(), inet:port_number()}.
 %% Where the peer was dialled before, or the port that it has named.
@@ -27,7 +34,7 @@
 
 %% @doc Connects to Node for a link, or for a further lane given its index and the link's token.
 %% Calling is called as soon as something answers at the address of Node, before it has said what it
-%% is.
+%% is, and once more if it is dialled again.
 -spec dial(node(), link | {weft_hello:purpose(), binary()}, known(),
            Calling :: fun(() -> term()), TimeoutMs :: pos_integer()) ->
           {ok, weft_transport:socket(), weft_handshake:peer(), address() | undefined}
@@ -51,11 +58,26 @@ dial(Node, What, Known, Calling, TimeoutMs) ->
 called({error, Reason}, _Node, _What, _Calling, _Deadline) ->
     {error, Reason};
 called({forgotten, Address}, Node, What, Calling, Deadline) ->
-    case called({ok, Address}, Node, What, Calling, Deadline) of
+    case twice(Address, Node, What, Calling, Deadline) of
         {error, Reason} -> {error, forgotten(Reason)};
         Ok -> Ok
     end;
-called({ok, {Ip, Port} = Address}, Node, What, Calling, Deadline) ->
+called({ok, Address}, Node, What, Calling, Deadline) ->
+    case twice(Address, Node, What, Calling, Deadline) of
+        {error, hung_up} -> {error, not_weft};
+        Result -> Result
+    end.
+
+twice(Address, Node, What, Calling, Deadline) ->
+    case once(Address, Node, What, Calling, Deadline) of
+        {error, hung_up} ->
+            receive after ?AGAIN_MS -> ok end,
+            once(Address, Node, What, Calling, Deadline);
+        Result ->
+            Result
+    end.
+
+once({Ip, Port} = Address, Node, What, Calling, Deadline) ->
     {_Name, Host} = split(Node),
     case weft_transport:connect(Ip, Port, Host, left(Deadline), Calling) of
         {ok, Socket} -> introduce(Socket, Address, {Node, What}, Deadline);
@@ -101,9 +123,12 @@ authenticate(Socket, Node, What, Deadline) ->
         false -> {error, not_weft}
     end.
 
-%% A node whose name epmd lost (it was restarted itself) still answers where it did.
+%% A node whose name epmd lost (it was restarted itself) still answers where it did, or hangs up if
+%% it has no room.
 forgotten(Reason) when Reason =:= econnrefused; Reason =:= wrong_target; Reason =:= not_weft ->
     no_such_node;
+forgotten(hung_up) ->
+    closed;
 forgotten(Reason) ->
     Reason.
 

@@ -21,7 +21,9 @@
 -type admit() :: {module(), Function :: atom()}.
 
 %% @doc As dialer: proves knowledge of the cookie (or of the link's token, for a further lane)
-%% and checks that of the listener. Target is the node that should answer.
+%% and checks that of the listener. Target is the node that should answer. `hung_up': over TCP, the
+%% connection was closed before it did, as a node without weft does; `not_weft': something else
+%% answered.
 -spec dial(weft_transport:socket(), node(), link | {weft_hello:purpose(), Token :: binary()},
            deadline()) -> {ok, peer()} | {error, term()}.
 dial(Socket, Target, What, Deadline) ->
@@ -41,8 +43,8 @@ dial(Socket, Target, What, Deadline) ->
         throw:Reason -> {error, Reason}
     end.
 
-%% A stock node drops a connection that does not begin with its own handshake. Other programs may
-%% answer our hello in any way.
+%% A stock node drops a connection that does not begin with its own handshake, and a weft node may
+%% have no room for it. Other programs may answer our hello in any way.
 recv_challenge(Socket, Deadline) ->
     try
         recv(Socket, Deadline)
@@ -53,7 +55,7 @@ recv_challenge(Socket, Deadline) ->
     end.
 
 %% Over TLS the peer has named itself weft before, so it refuses us, for example our certificate.
-hung_up({ok, _Tcp}) -> not_weft;
+hung_up({ok, _Tcp}) -> hung_up;
 hung_up(error) -> closed.
 
 %% @doc As listener: reads the first message of an accepted connection and says what it is.
