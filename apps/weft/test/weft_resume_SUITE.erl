@@ -16,6 +16,7 @@
 -export([every_connection_killed_fifty_times/1, single_lanes_killed/1, simultaneous_connects/1,
          connects_at_once_after_a_disconnect/1, last_words_before_a_disconnect_arrive/1,
          a_disconnect_during_a_cut_is_heard_afterwards/1,
+         an_end_with_the_process_of_a_link_is_heard/1,
          killed_peer_is_down_at_once_and_never_resumes/1,
          cut_beyond_the_timeout_is_one_nodedown/1, stopped_peer_comes_back/1,
          circuit_survives_gateways/1, epmd_restart_is_no_nodedown/1,
@@ -40,7 +41,8 @@ groups() ->
     [{one_pair, [], [who_was_dialled_looks_where_its_peer_listens, epmd_restart_is_no_nodedown,
                      epmd_that_stands_still_is_no_nodedown, every_connection_killed_fifty_times,
                      connects_at_once_after_a_disconnect, last_words_before_a_disconnect_arrive,
-                     a_disconnect_during_a_cut_is_heard_afterwards, simultaneous_connects]}].
+                     a_disconnect_during_a_cut_is_heard_afterwards,
+                     an_end_with_the_process_of_a_link_is_heard, simultaneous_connects]}].
 
 init_per_suite(Config) -> weft_test_nodes:begin_suite(Config).
 
@@ -225,6 +227,15 @@ a_disconnect_during_a_cut_is_heard_afterwards(Config) ->
     ?assert(is_connected(B, A)),
     ok = call(A, weft_fault, heal, []),
     weft_test_nodes:until(fun() -> not is_connected(B, A) end, ?RESUME_MS div 2).
+
+%% Nor does who was called know that who has called has lost what the session needs there.
+an_end_with_the_process_of_a_link_is_heard(Config) ->
+    [A, B] = ?config(pair, Config),
+    connect_anew(A, B),
+    [ok = call(B, ?T, Begin, []) || Begin <- [expect, watch_nodes]],
+    {ok, Link} = call(A, weft_links, lookup, [name(B)]),
+    true = call(A, erlang, exit, [Link, kill]),
+    weft_test_nodes:until(fun() -> nodedowns(B) =/= [] end, ?RESUME_MS div 4).
 
 cut_beyond_the_timeout_is_one_nodedown(Config) ->
     TimeoutMs = 1500,

@@ -19,7 +19,7 @@ a_lost_path_ends_nothing_test() ->
      || Reason <- [broken, overload, no_route], Label <- [1, any]].
 
 the_news_of_an_end_may_come_before_the_path_is_lost_test() ->
-    ?assertEqual({path_lost, broken, gone},
+    ?assertEqual({path_lost, broken, died},
                  ?END:heard({closed, link, 1, broken, about(#{has_died => true})}, on_path())).
 
 what_is_said_of_another_path_is_nothing_test() ->
@@ -49,7 +49,7 @@ another_life_that_answers_ends_what_was_with_an_earlier_one_test() ->
     ?assertEqual(nothing, ?END:heard({restarted, 8}, new())).
 
 the_end_of_its_own_life_of_the_peer_is_believed_without_a_path_test() ->
-    ?assertEqual([nothing, {ended, gone}, nothing],
+    ?assertEqual([nothing, {ended, died}, nothing],
                  [?END:heard({died, ?PEER, Incarnation}, lost()) || Incarnation <- [6, 7, 8]]),
     ?assertEqual(nothing, ?END:heard({died, ?PEER, 7}, on_path())).
 

@@ -99,6 +99,7 @@ gateway_test_() ->
                           {timed_out, fun who_asks_for_a_stream_that_timed_out_is_told/0},
                           {disconnected, fun a_disconnect_is_told_when_the_link_is_back/0},
                           {remembered, fun who_was_disconnected_is_remembered/0},
+                          {lost, fun who_may_not_know_of_an_end_is_remembered/0},
                           {finished, fun who_is_about_to_end_gets_nothing_more/0},
                           {late, fun who_joins_late_gets_no_label_of_another_incarnation/0}]]}.
 
@@ -178,12 +179,21 @@ who_was_disconnected_is_remembered() ->
     ?assertEqual([], weft_sessions:timed_out(<<"far@host">>)),
     ?assertEqual([disconnected, error], [weft_sessions:find(<<N:128>>) || N <- [1, 2]]).
 
-ended_for(Why, Id) ->
+%% Whatever the reason is with which the session exits.
+who_may_not_know_of_an_end_is_remembered() ->
+    ended_for(connection_closed, <<1:128>>, fun() -> ok = weft_sessions:lost(<<1:128>>) end),
+    ?assertEqual([<<1:128>>], weft_sessions:timed_out(<<"hop@host">>)),
+    ?assertEqual(disconnected, weft_sessions:find(<<1:128>>)).
+
+ended_for(Why, Id) -> ended_for(Why, Id, fun() -> ok end).
+
+ended_for(Why, Id, Last) ->
     {ok, Sessions} = weft_sessions:start_link(),
     {Session, Monitor} =
         spawn_monitor(fun() ->
                           ok = weft_sessions:add(Id, distribution, self(), self(), <<"hop@host">>),
                           _ = sys:get_state(Sessions),
+                          Last(),
                           exit(Why)
                       end),
     receive {'DOWN', Monitor, process, Session, Why} -> ok end,

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A node ends its session, while there is a path or while the path is lost: then what it says
 %% of that does not arrive. The other end has to hear of it all the same, at the latest by the
-%% kernel's ticks.
+%% kernel's ticks. A session is disconnected, or ends by itself.
 -module(weft_sim_disconnect_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -20,6 +20,11 @@
 %% none any more. Not only when the kernel's ticks end it.
 an_end_that_was_not_heard_is_told_when_the_link_is_back_test_() ->
     each_seed(fun(Seed) -> ends_by(?AWAY_MS + 2000, {lost, ?SOURCE, direct}, Seed) end).
+
+%% It has heard that the target has died, which is wrong, and nothing on the source wants to connect
+%% again.
+an_end_by_wrong_news_is_told_when_the_link_is_back_test_() ->
+    each_seed(fun(Seed) -> ends_by(?AWAY_MS + 2000, {misled, ?SOURCE, direct}, Seed) end).
 
 %% It asks for a path.
 the_end_that_has_begun_finds_out_when_a_path_is_back_test_() ->
@@ -54,7 +59,7 @@ ends_by(WithinMs, {Path, End, _} = Case, Seed) ->
     ?assertEqual(Id, session(?SOURCE, Before)),
     Then = weft_sim_world:run_until(?ENDED_MS + ?AWAY_MS - 1, Before),
     [?assertEqual({Case, none, Id}, {Case, session(End, Then), session(other(End), Then)})
-     || Path =:= lost],
+     || Path =/= up],
     Now = weft_sim_world:run_until(?ENDED_MS + WithinMs, Before),
     [?assertNotEqual({Case, Node, Id}, {Case, Node, session(Node, Now)})
      || Node <- [?SOURCE, ?TARGET]].
@@ -64,19 +69,23 @@ other(?TARGET) -> ?SOURCE.
 
 session(Node, World) -> maps:get(id, weft_sim_session_core:info_of(Node, World)).
 
-%% The lane of the source is lost, or not.
+%% The lane of the source is lost, or not. Who is misled makes an end of his session himself.
 world({Path, End, Ways}, Seed) ->
     Lanes = lanes(Ways),
     Nodes = lists:usort(lists:append([[Lane, A, B] || {Lane, A, B} <- Lanes])),
     Steps = [{1, {start, Node}} || Node <- Nodes]
-        ++ [{?ENDED_MS, {crash, ?LANE}} || Path =:= lost]
-        ++ [{?ENDED_MS, {notice, End, session, disconnect}}]
-        ++ [{?ENDED_MS + ?AWAY_MS, {start, ?LANE}} || Path =:= lost],
+        ++ [{?ENDED_MS, {crash, ?LANE}} || Path =/= up]
+        ++ [{?ENDED_MS, {notice, End, session, Notice}} || Notice <- notices(Path)]
+        ++ [{?ENDED_MS + ?AWAY_MS, {start, ?LANE}} || Path =/= up],
     lists:foldl(fun({AtMs, Verb}, World) -> weft_sim_world:schedule(AtMs, Verb, World) end,
                 weft_sim_world:new(#{machines => fun(Node) -> machines(Node, Lanes) end,
                                      weigh => false, detection_ms => {50, 3000}, checkers => [],
                                      seed => Seed}),
                 Steps).
+
+%% All nodes have their first incarnation.
+notices(misled) -> [{died, 1}, kernel_stops];
+notices(_UpOrLost) -> [disconnect].
 
 lanes(direct) -> [{?LANE, ?SOURCE, ?TARGET}];
 lanes(gateway) -> [{?LANE, ?SOURCE, ?GATEWAY}, {'n003-n002-1@sim', ?GATEWAY, ?TARGET}].

@@ -42,7 +42,8 @@ view_changed(_Node, _Key, _Value, _World, _Options) ->
     ok.
 
 %% The peer is known to be gone, or has connected anew.
-is_right(Why, IsOver) -> IsOver andalso lists:member(Why, [gone, departed, ended, replaced]).
+is_right(Why, IsOver) ->
+    IsOver andalso lists:member(Why, [gone, died, departed, ended, replaced]).
 
 %% @doc Compares what the senders of one end sent with what the other delivered, both ways.
 -spec settled(weft_sim_world:world(), #{ends := [{node(), node()}]}) ->

@@ -67,7 +67,8 @@ handle({message, Lane, {sent, Bytes}}, NowMs, #node{switches = Switches0} = Node
     {Time, Switches} = weft_sim_switches:sent(Lane, Bytes, Switches0),
     each(fun(Session, S) -> weft_sim_session:lane_ready(Time, NowMs, {Session, S}) end, NowMs,
          Node#node{switches = Switches});
-handle({timer, connect}, NowMs, #node{role = source, current = undefined} = Node) ->
+handle({timer, connect}, NowMs,
+       #node{role = source, current = undefined, kernel = runs} = Node) ->
     connect(NowMs, Node);
 handle({timer, {accept, _Circuit}}, _NowMs, #node{kernel = stopped} = Node) ->
     {Node, []};
@@ -165,7 +166,7 @@ over(Why, Id, NowMs, #node{sessions = Sessions0, switches = Switches} = Node0) -
     Node1 = Node0#node{sessions = Sessions},
     Incarnation = weft_sim_session:peer_incarnation(Session),
     {Node, Effects} = switched(weft_sim_switches:down(Id, Switches), NowMs,
-                               forgotten(exit_reason(Why, Incarnation), Id, Node1)),
+                               forgotten(how(Why, Incarnation), Id, Node1)),
     case Incarnation of
         undefined -> {Node#node{given_up = [Id | Node#node.given_up]}, Effects};
         _ -> {Node, [{view, ended, {Id, Why, Incarnation}} | Effects]}
@@ -173,15 +174,15 @@ over(Why, Id, NowMs, #node{sessions = Sessions0, switches = Switches} = Node0) -
 
 %% In its handshake the process of a session is ended by that of the kernel. Later by the kernel, or
 %% by itself.
-exit_reason(_Why, undefined) -> shutdown;
-exit_reason(not_responding, _) -> net_tick_timeout;
-exit_reason(Why, _) when Why =:= disconnect; Why =:= replaced -> Why;
-exit_reason(Why, _) -> weft_ended_sessions:exit_reason(Why).
+how(_Why, undefined) -> shutdown;
+how(not_responding, _) -> net_tick_timeout;
+how(Why, _) when Why =:= disconnect; Why =:= replaced -> Why;
+how(Why, _) -> weft_ended_sessions:how(Why).
 
-forgotten(ExitReason, Id, #node{known = #{sessions := Known, ended := Rows}, peer = Peer,
-                                ended = Ended0} = Node) ->
+forgotten(How, Id, #node{known = #{sessions := Known, ended := Rows}, peer = Peer,
+                         ended = Ended0} = Node) ->
     {Remembered, Forgotten, Ended} =
-        weft_ended_sessions:ended(ExitReason, {Id, distribution, atom_to_binary(Peer)}, Ended0),
+        weft_ended_sessions:ended(How, {Id, distribution, atom_to_binary(Peer)}, Ended0),
     Node#node{ended = Ended,
               known = #{sessions => maps:remove(Id, Known),
                         ended => maps:without(Forgotten, lists:foldl(fun remember/2, Rows,

@@ -254,8 +254,8 @@ outcome({failed, Reason}, #session{connecting = From} = Session) ->
     next(Session#session{connecting = undefined});
 outcome(ended, Session) ->
     ended(Session);
-outcome(lost, Session) ->
-    die(connection_closed, Session).
+outcome(lost, #session{stream = Stream} = Session) ->
+    die(weft_stream:ended(Stream), Session).
 
 %% The end is no error of this process, so it is an exit signal and not a crash report. The kernel
 %% turns it into the nodedown, before which all has to be delivered that has come.
@@ -270,7 +270,7 @@ ended(#session{handle = undefined, handshake = Handshake, stream = Stream} = Ses
     {noreply, Session#session{handshake = weft_handshake_stream:close(Handshake),
                               stream = weft_stream:close(Stream)}};
 ended(#session{stream = Stream} = Session) ->
-    die(weft_ended_sessions:exit_reason(weft_stream:last_break(Stream)), Session).
+    die(weft_stream:ended(Stream), Session).
 
 %% --- sending ----------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@
 -behaviour(gen_server).
 
 -export([new_table/0, start_link/0, add/5, find/1, with/1, of_distribution/1, distribution_peers/0,
-         timed_out/1, list/0, peers/1, accept_channels/1, accept_channel/5]).
+         timed_out/1, lost/1, list/0, peers/1, accept_channels/1, accept_channel/5]).
 -export([rest/2, at_rest/1, ticked/1, woken/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -49,7 +49,7 @@ add(Id, Kind, Session, Input, Peer) when is_pid(Session), is_pid(Input) ->
     end.
 
 %% @doc What serves that stream here; `timed_out' if the kernel's ticks have ended it, and
-%% `disconnected' if it is remembered for that.
+%% `disconnected' if it has ended otherwise and is remembered.
 -spec find(id()) ->
           {ok, Session :: pid(), Input :: pid(), Peer :: binary()}
         | timed_out | disconnected | error.
@@ -104,6 +104,11 @@ accept_channel(Id, Peer, Path, Channel, Partition) ->
 timed_out(Peer) ->
     weft_ended_sessions:told(Peer, ets:match_object(?MODULE, {'_', '_', Peer})).
 
+%% @doc The calling session, which has that id, is about to exit with a reason by which it would not
+%% be remembered, and the peer may not know that it has ended.
+-spec lost(id()) -> ok.
+lost(Id) -> gen_server:cast(?MODULE, {lost, Id}).
+
 %% @doc The calling session is at rest. Ticks are written to that lane under that label, instead of
 %% by it, until it is woken, or has written more packets than these and the ticks.
 -spec rest({weft_lane:lane(), weft_wire:label()}, Written :: non_neg_integer()) -> ok.
@@ -150,6 +155,10 @@ handle_call(Request, _From, Sessions) ->
 %% @private
 handle_cast({watch, Id, Session}, #sessions{ids = Ids} = Sessions) ->
     {noreply, Sessions#sessions{ids = Ids#{erlang:monitor(process, Session) => Id}}};
+%% What is remembered takes the place of the session, whose exit comes next.
+handle_cast({lost, Id}, Sessions) ->
+    Rows = [Row || {_Id, _Session, _Input, _Peer, _Kind} = Row <- ets:lookup(?MODULE, Id)],
+    {noreply, ended(lost, Rows, Sessions)};
 handle_cast(Request, Sessions) ->
     ok = weft_stray:message(Request),
     {noreply, Sessions}.
@@ -171,10 +180,10 @@ handle_info(Message, Sessions) ->
     ok = weft_stray:message(Message),
     {noreply, Sessions}.
 
-ended(Reason, [{Id, _, _, Peer, Kind}], #sessions{ended = Ended0} = Sessions) ->
-    {Remembered, Forgotten, Ended} = weft_ended_sessions:ended(Reason, {Id, Kind, Peer}, Ended0),
+ended(How, [{Id, _, _, Peer, Kind}], #sessions{ended = Ended0} = Sessions) ->
+    {Remembered, Forgotten, Ended} = weft_ended_sessions:ended(How, {Id, Kind, Peer}, Ended0),
     true = ets:insert(?MODULE, Remembered),
     _ = [ets:delete(?MODULE, Old) || Old <- Forgotten],
     Sessions#sessions{ended = Ended};
-ended(_Reason, [], Sessions) ->
+ended(_How, [], Sessions) ->
     Sessions.

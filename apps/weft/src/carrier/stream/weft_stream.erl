@@ -12,9 +12,9 @@
 %% ticks decide about the connection that the stream carries (`weft_session_counters').
 -module(weft_stream).
 
--export([initiator/4, acceptor/6, connect/1, close/1, timed_out/1, handle/2, say_accepted/1,
-         push/4, flush/1, can_send/1, to_flush/1, room/1, room/2, window_bytes/1, core/1,
-         tick/1, spare/1, rest/1, tick_at_rest/2, socket/1, last_break/1, info/1, code_change/1]).
+-export([initiator/4, acceptor/6, connect/1, close/1, timed_out/1, ended/1, handle/2,
+         say_accepted/1, push/4, flush/1, can_send/1, to_flush/1, room/1, room/2, window_bytes/1,
+         core/1, tick/1, spare/1, rest/1, tick_at_rest/2, socket/1, info/1, code_change/1]).
 -export_type([stream/0, path/0, outcome/0]).
 
 %% On the way of each message: not calls.
@@ -95,6 +95,16 @@ timed_out(#stream{core = Core, id = Id}) ->
     case weft_stream_core:lanes(Core) of
         [Lane | _] -> _ = weft_lane:send(Lane, weft_wire:timed_out(Id), ?TIMED_OUT_BYTES), ok;
         [] -> ok
+    end.
+
+%% @doc The exit reason of the session whose stream has ended by itself. If the peer may not know of
+%% that, it is told when there is a link to it (`weft_sessions').
+-spec ended(stream()) -> net_tick_timeout | connection_closed.
+ended(#stream{core = Core, id = Id}) ->
+    case weft_ended_sessions:how(weft_stream_core:last_break(Core)) of
+        net_tick_timeout -> net_tick_timeout;
+        closed -> connection_closed;
+        lost -> ok = weft_sessions:lost(Id), connection_closed
     end.
 
 %% --- messages ---------------------------------------------------------------------------------
@@ -363,10 +373,6 @@ socket(#stream{core = Core}) ->
         [Lane | _] -> {ok, weft_lane:socket(Lane)};
         [] -> {error, enotconn}
     end.
-
-%% @doc Why the last path was lost, or the stream ended.
--spec last_break(stream()) -> term().
-last_break(#stream{core = Core}) -> weft_stream_core:last_break(Core).
 
 %% --- what others see --------------------------------------------------------------------------
 

@@ -151,8 +151,8 @@ known(#stream{path = Path, established = IsEstablished, incarnation = Incarnatio
 
 judged({ended, Reason}, _Event, _NowUs, Stream) ->
     ended(Reason, Stream);
-judged({path_lost, Reason, gone}, _Event, NowUs, Stream) ->
-    ended(gone, path_down(Reason, NowUs, Stream));
+judged({path_lost, Reason, died}, _Event, NowUs, Stream) ->
+    ended(died, path_down(Reason, NowUs, Stream));
 judged({path_lost, Reason, lives}, {closed, _, _, _, Limits}, NowUs, Stream0) ->
     #stream{kind = Kind, search = Search} = Stream = path_down(Reason, NowUs, Stream0),
     ok(searched(weft_path_search:again(Limits, Kind, Search), Stream));

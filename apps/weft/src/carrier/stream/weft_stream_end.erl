@@ -54,9 +54,9 @@
                    path := none | {link(), label()}, search := weft_path_search:search()}.
 
 %% path_lost: it was that of the stream, which has ended, too, or has not. failed: what is tried
-%% now. may_return: the peer gets time for it.
+%% now. may_return: the peer gets time for it. died: others say so, and may be wrong.
 -type verdict() :: {ended, Reason :: term()}
-                 | {path_lost, Reason :: term(), gone | lives}
+                 | {path_lost, Reason :: term(), died | lives}
                  | {failed, Reason :: term(), MayBeFound :: boolean()}
                  | {may_return, node()}
                  | nothing.
@@ -70,7 +70,7 @@ heard({restarted, Now}, #{established := true, incarnation := Incarnation})
     {ended, gone};
 heard({died, _Node, Incarnation},
       #{path := none, established := true, incarnation := Incarnation}) ->
-    {ended, gone};
+    {ended, died};
 heard({departed, Node, Incarnation, _Witness}, #{path := none, incarnation := Incarnation}) ->
     {may_return, Node};
 heard({return_is_due, SinceUs, false}, #{path := none, established := true, search := Search}) ->
@@ -90,7 +90,7 @@ closed(_Link, _Label, Reason, _About, #{established := true})
     {ended, Reason};
 closed(Link, Label, Reason, #{has_died := HasDied}, #{path := {Link, Current}})
   when Reason =/= departed, Label =:= Current orelse Label =:= any ->
-    {path_lost, Reason, case HasDied of true -> gone; false -> lives end};
+    {path_lost, Reason, case HasDied of true -> died; false -> lives end};
 closed(_Link, any, departed, _About, #{path := none, established := true}) ->
     {ended, departed};
 closed(Link, Label, Reason, #{may_be_found := MayBeFound}, #{path := none, search := Search}) ->
