@@ -143,6 +143,13 @@ after_a_path_was_lost_no_refusal_ends_the_search_test() ->
     [?assertMatch({ok, _, [{after_ms, 10, _}]}, ?SEARCH:failed(Reason, false, 0, lost()))
      || Reason <- [gone, refused, no_route, {dial, econnrefused}]].
 
+%% As where too much waits at a gateway, or too many circuits pass it.
+an_overload_that_may_pass_is_waited_for_a_moment_test() ->
+    LimitUs = 1000 * ?SEARCH:route_timeout_ms(),
+    ?assertMatch({ok, _, [{after_ms, 10, _}]},
+                 ?SEARCH:failed(overload, true, LimitUs - 1, first())),
+    ?assertMatch({{failed, overload}, _, []}, ?SEARCH:failed(overload, true, LimitUs, first())).
+
 without_a_link_the_first_failure_is_said_as_soon_as_somebody_waits_test() ->
     NoLink = {link, open, {error, no_route}},
     ?assertMatch({ok, _, [{again, no_route}]}, ?SEARCH:handle(NoLink, first())),

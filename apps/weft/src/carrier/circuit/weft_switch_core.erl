@@ -25,7 +25,8 @@
 
 -include("weft_switch_state.hrl").
 
-%% Circuits that may end at or pass through this node on one link; see also relay_circuits_max.
+%% Nothing new begins to serve a circuit here when its link has so many labels. Those of circuits
+%% that pass count, too, and have a bound of their own (relay_circuits_max).
 -define(LABELS_MAX, 65536).
 
 %% here: for the input of a session that this link delivers. pass: for the input of a session

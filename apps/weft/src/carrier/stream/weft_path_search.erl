@@ -45,7 +45,8 @@
 %% last. Two of the longest, and all before them, are about as long as the kernel's ticks wait.
 -define(OPEN_MIN_MS, 3000).
 -define(OPEN_MAX_MS, 24000).
-%% A first search goes on for so long while there is no route.
+%% A first search goes on for so long while there is no route, or one over a node that is
+%% overloaded.
 -define(ROUTE_TIMEOUT_MS, 1500).
 %% A peer that has left one neighbour is back over another one by then.
 -define(RETURN_MS, 500).
@@ -226,8 +227,10 @@ failed(_Reason, _MayBeFound, _NowUs, Search) ->
 %% The reason says something about the path that was tried, not about the node. A link to a next hop
 %% ends when that node is gone. If there is no route to a node that may exist, the attempt is
 %% repeated for a moment: while neighbours change routes change as well, and a gateway may have none
-%% while this node has one.
+%% while this node has one. So it is where a node of the path is overloaded: what waits there may be
+%% sent soon, or the router finds another way.
 is_passing(no_route, MayBeFound, TookUs) -> MayBeFound andalso TookUs < ?ROUTE_TIMEOUT_MS * 1000;
+is_passing(overload, _, TookUs) -> TookUs < ?ROUTE_TIMEOUT_MS * 1000;
 is_passing(broken, _, _) -> true;
 is_passing({dial, simultaneous}, _, _) -> true;
 is_passing({dial, overload}, _, _) -> true;
