@@ -12,8 +12,8 @@
 -spec start_link(inet:port_number()) -> pid().
 start_link(TargetPort) -> start_link(TargetPort, #{}).
 
-%% @doc The same. `bytes_per_ms': it forwards that much each way, with little on its way. `hang_ups':
-%% so many connections are closed first, each when something has come.
+%% @doc The same. `bytes_per_ms': it forwards that much each way, with little on its way.
+%% `hang_ups': so many connections are closed first, each when something has come.
 -spec start_link(inet:port_number(), #{bytes_per_ms => pos_integer(),
                                        hang_ups => non_neg_integer()}) -> pid().
 start_link(TargetPort, Options) ->
