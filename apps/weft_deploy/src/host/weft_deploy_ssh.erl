@@ -104,7 +104,7 @@ ok_or_ended(Result, _Group, _Connection, _Channel) -> Result.
 ended(Group, Connection, Channel) ->
     Kill = fun(Other) ->
                case executed(Connection, Other, "kill -TERM -" ++ Group) of
-                   ok -> given(Connection, Other, "\n", ?CONNECT_MS, <<>>);
+                   ok -> collect(Connection, Other, fun never/1, deadline(?CONNECT_MS), none, <<>>);
                    Error -> Error
                end
            end,
