@@ -326,16 +326,7 @@ the_module_attr(Config) ->
     ok = file:write_file(File, "[{disk, 100}, {fast, yes}, {once, {automatic, {erlang, node}}},"
                          " {now, {dynamic, {erlang, unique_integer, [[monotonic]]}}}]."),
     A = fun(Node, Function, Args) -> call(Node, attr, Function, Args) end,
-    %% What can not be started has not been started.
-    Bad = filename:join(?config(priv_dir, Config), "bad_attributes"),
-    [begin
-         ok = file:write_file(Bad, Text),
-         ?assertEqual({error, Reason}, call(N1, ?MODULE, attempt, [attr, start, [Bad, nobuiltins]]))
-     end || {Text, Reason} <-
-                [{"[{disk, 100}, tape].", {attr_config_error, {no_attribute, tape}}},
-                 {"[{disk, 100}, {once, {automatic, {erlang, nothing}}}].", {bad_function, once}}]],
-    ?assertEqual([{node_name(n1), [{disk, undefined}]}],
-                 A(N1, request_attrs, [[node_name(n1)], [disk]])),
+    ok = bad_attributes_are_none(N1, Config),
     ?assertEqual(ok, A(N1, start, [])),
     ?assertEqual({error, already_running}, A(N1, start, [])),
     ?assertEqual(ok, A(N2, start, [File, nobuiltins])),
@@ -368,6 +359,20 @@ the_module_attr(Config) ->
     ?assertEqual({error, not_running}, A(N1, stop, [])),
     ?assertEqual([{One, [{vm_num_processors, undefined}]}],
                  A(N1, request_attrs, [[One], [vm_num_processors]])).
+
+%% What can not be started has not been started.
+bad_attributes_are_none(Node, Config) ->
+    Bad = filename:join(?config(priv_dir, Config), "bad_attributes"),
+    [begin
+         ok = file:write_file(Bad, Text),
+         ?assertEqual({error, Reason},
+                      call(Node, ?MODULE, attempt, [attr, start, [Bad, nobuiltins]]))
+     end || {Text, Reason} <-
+                [{"[{disk, 100}, tape].", {attr_config_error, {no_attribute, tape}}},
+                 {"[{disk, 100}, {once, {automatic, {erlang, nothing}}}].", {bad_function, once}}]],
+    ?assertEqual([{node_name(n1), [{disk, undefined}]}],
+                 call(Node, attr, request_attrs, [[node_name(n1)], [disk]])),
+    ok.
 
 without_the_application(Config) ->
     [Node | _] = ?config(nodes, Config),

@@ -50,6 +50,7 @@ is_told(weft_group_names, _Server) ->
 
 %% The new process finds the other nodes by and by.
 of_what_is_still_there_nothing_is_told(Server) ->
+    _ = told_before(),
     ok = sd_erlang_server:monitor_nodes(self(), true),
     ok = ended(weft_group_monitor),
     ok = begun(weft_group_monitor, []),

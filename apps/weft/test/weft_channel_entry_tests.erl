@@ -1,48 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The counter of a queue has the bytes of the messages that were given to it, whoever is
-%% killed on the way.
+%% @doc The counter of a queue has the bytes of the messages that were given to it.
 -module(weft_channel_entry_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
 -define(E, weft_channel_entry).
--define(CALLERS, 100).
 
 %% Each in a process of its own, which is the queue and has the tables.
 entry_test_() ->
     [{Name, {spawn, {timeout, 60, ?_test(Test(queue()))}}}
-     || {Name, Test} <- [{"who is killed leaves no bytes", fun who_is_killed_leaves_no_bytes/1},
-                         {"it is given while there is room", fun given_while_there_is_room/1},
+     || {Name, Test} <- [{"it is given while there is room", fun given_while_there_is_room/1},
                          {"it is closed", fun closed/1},
                          {"one that finds no room", fun one_that_finds_no_room/1}]].
-
-%% They are killed where the VM has interrupted them, anywhere on the way of a message.
-who_is_killed_leaves_no_bytes(Bytes) ->
-    Channel = channel(block, 1 bsl 50),
-    Queue = {self(), Bytes},
-    Puts = [fun(Cost) -> ?E:put(node(), 0, Channel, none, Cost, item) end,
-            fun(Cost) -> ?E:give(Queue, infinity, Cost, item) end],
-    Callers = [spawn_monitor(fun() -> put_without_end(Put, 100 + N) end)
-               || N <- lists:seq(1, ?CALLERS), Put <- Puts],
-    Early = received(20 * ?CALLERS),
-    _ = [exit(Pid, kill) || {Pid, _} <- Callers],
-    ?assertEqual(given(length(Callers), Early), atomics:get(Bytes, 1)).
-
-put_without_end(Put, Cost) ->
-    ok = Put(Cost),
-    put_without_end(Put, Cost).
-
-received(0) -> 0;
-received(Count) -> receive {weft_item, Cost, item} -> Cost + received(Count - 1) end.
-
-%% What all of them have given when they have ended.
-given(0, Sum) ->
-    Sum;
-given(Left, Sum) ->
-    receive
-        {weft_item, Cost, item} -> given(Left, Sum + Cost);
-        {'DOWN', _, process, _, _} -> given(Left - 1, Sum)
-    end.
 
 rest() -> receive {weft_item, Cost, item} -> Cost + rest() after 0 -> 0 end.
 

@@ -90,15 +90,19 @@ lanes_rest_until_one_is_used_test() ->
 %% What a gateway relays waits on the same lane, and is bounded by itself.
 a_link_is_broken_for_its_own_messages_only_test() ->
     ok = weft_link_table:new(),
-    ok = weft_link_table:enter('peer@host', self()),
-    Lane = lane({<<>>, 0}),
-    ok = weft_link_table:publish('peer@host', #{lane => Lane}),
-    Waiting = element(tuple_size(Lane), Lane),
-    RelayedBytes = weft_config:get(relay_bytes_max) + 1,
-    ok = atomics:add(Waiting, 1, RelayedBytes),
-    ?assertEqual(ok, weft_links:send('peer@host', core, hello)),
-    ok = atomics:add(Waiting, 1, 67108864),
-    ?assertEqual({error, not_connected}, weft_links:send('peer@host', core, hello)).
+    try
+        ok = weft_link_table:enter('peer@host', self()),
+        Lane = lane({<<>>, 0}),
+        ok = weft_link_table:publish('peer@host', #{lane => Lane}),
+        Waiting = element(tuple_size(Lane), Lane),
+        RelayedBytes = weft_config:get(relay_bytes_max) + 1,
+        ok = atomics:add(Waiting, 1, RelayedBytes),
+        ?assertEqual(ok, weft_links:send('peer@host', core, hello)),
+        ok = atomics:add(Waiting, 1, 67108864),
+        ?assertEqual({error, not_connected}, weft_links:send('peer@host', core, hello))
+    after
+        ets:delete(weft_links)
+    end.
 
 %% As a sender leaves it that was killed before the writer had its packet.
 a_lane_on_which_nothing_waits_is_not_busy_for_ever_test() ->

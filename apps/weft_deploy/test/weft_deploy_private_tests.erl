@@ -42,7 +42,8 @@ a_cookie_is_never_open_to_others() ->
     Make = fun(Dir) ->
                {ok, _} = weft_deploy_state:cookie(Dir, default),
                ok = file:delete(filename:join(Dir, "cookie")),
-               {ok, _} = weft_deploy_state:save(Dir, #{scaled => #{}, bad => [], placed => #{}})
+               {ok, _} = weft_deploy_state:save(Dir, #{scaled => #{}, bad => [], placed => #{}}),
+               ok
            end,
     ?assertEqual([], seen_open(Make)).
 

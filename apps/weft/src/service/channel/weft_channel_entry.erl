@@ -5,11 +5,9 @@
 %% bytes that wait for it. A message is accepted at once if the policy of the channel allows, or
 %% when the process says, within block_ms, that there is room.
 %%
-%% The bytes are added before the message is sent. A process that is killed between the two would
-%% leave them in the counter. The VM ends a process, or lets another one run, only where a function
-%% is called. So between the two nothing is called; the message is made before. One that finds the
-%% queue full may still be killed before it has taken its bytes out again; the sending process finds
-%% them (`weft_channel_waiters:unclaimed/2').
+%% The bytes are added before the message is sent. A process that is killed between the two leaves
+%% them in the counter, and so does one that finds the queue full and is killed before it has taken
+%% them out again; the sending process finds them (`weft_channel_waiters:unclaimed/2').
 -module(weft_channel_entry).
 
 -export([put/6, force/5, queue/3, give/4, no_room/3, cost/1]).
