@@ -377,7 +377,7 @@ in_time(A, To) ->
     ?assert(max(SendUs, CallUs) < 30000000, {SendUs, CallUs}).
 
 is_waiting(Node, Pid) ->
-    {current_function, {weft_channel_entry, wait, 3}}
+    {current_function, {weft_channel_entry, wait, 4}}
         =:= call(Node, erlang, process_info, [Pid, current_function]).
 
 %% The peer is stopped in its tracks: windows and queues fill, and each policy does what it says.
