@@ -156,7 +156,7 @@ checksum(Times, Packed) -> erlang:crc32([Times, Packed]).
 
 %% @doc A chunk that earlier code has begun: of how many terms it is made is not known, so it takes
 %% no more.
--spec upgrade(Before :: term()) -> chunk().
+-spec upgrade(chunk() | Before :: tuple()) -> chunk().
 upgrade(#chunk{} = Chunk) ->
     Chunk;
 upgrade(WithoutTerms) ->
