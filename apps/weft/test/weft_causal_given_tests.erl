@@ -55,6 +55,13 @@ listed(Runs) -> [N || {First, Last} <- Runs, N <- lists:seq(First, Last)].
 given(Queue, To, Numbers, Given) ->
     lists:foldl(fun(Number, Acc) -> ?G:add(Queue, To, Number, Acc) end, Given, Numbers).
 
+%% Older runs become one, over the numbers between them.
+more_runs_than_are_kept_forget_nothing_test() ->
+    Numbers = lists:seq(2, 400, 2),
+    Runs = runs(Numbers),
+    ?assert(length(Runs) =< 64),
+    ?assertEqual([], Numbers -- listed(Runs)).
+
 one_queue_has_one_run_test() ->
     ?assertEqual([{1, 1000}], runs(lists:seq(1, 1000))).
 
