@@ -6,8 +6,14 @@
 
 %% A lane on a slow network is not held up by one packet for long, and a mebibyte is not copied.
 what_is_much_larger_than_a_mebibyte_is_cut_test() ->
-    ?assertNot(weft_parts:is_too_large(1 bsl 20)),
-    ?assert(weft_parts:is_too_large(1 bsl 21)).
+    ?assertEqual([false, true],
+                 [weft_parts:is_too_large(Bytes, distribution) || Bytes <- [1 bsl 20, 1 bsl 21]]).
+
+%% Their receivers put nothing together.
+payloads_of_channels_are_whole_test() ->
+    ?assertEqual([false, true], [weft_parts:is_too_large(weft_wire:packet_bytes_max() - Less,
+                                                         {channel, <<"bulk">>, 0})
+                                 || Less <- [1024, 0]]).
 
 parts_are_put_together_again_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_joined(), [{numtests, 100}, {to_file, user}]))}.

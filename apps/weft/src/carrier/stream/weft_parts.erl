@@ -8,11 +8,13 @@
 %% numbers, so nothing else of the session comes between them.
 -module(weft_parts).
 
--export([is_too_large/1, cut/2, next/1, join/2, finish/2]).
+-export([is_too_large/2, cut/2, next/1, join/2, finish/2]).
 -export_type([rest/0, joined/0]).
 
 %% A message of a mebibyte with what belongs to it goes in one packet: parts are copied at the end.
+%% Channels have cut what does not fit a packet themselves, and know no parts.
 -define(WHOLE_BYTES_MAX, (1024 * 1024 + 65536)).
+-define(CHANNEL_BYTES_MAX, (16 * 1024 * 1024 - 1024)).
 -define(PART_BYTES, 131072).
 %% The size of a frame has 32 bits, and a few smaller frames may be with it.
 -define(JOINED_BYTES_MAX, (1 bsl 32) + (1 bsl 20)).
@@ -21,8 +23,10 @@
                    Bytes :: pos_integer()}.
 -opaque joined() :: {[binary()], Bytes :: non_neg_integer()}.
 
--spec is_too_large(Bytes :: non_neg_integer()) -> boolean().
-is_too_large(Bytes) -> Bytes > ?WHOLE_BYTES_MAX.
+-spec is_too_large(Bytes :: non_neg_integer(), weft_wire:stream_kind()) -> boolean().
+is_too_large(Bytes, _Kind) when Bytes =< ?WHOLE_BYTES_MAX -> false;
+is_too_large(_Bytes, distribution) -> true;
+is_too_large(Bytes, _Channel) -> Bytes > ?CHANNEL_BYTES_MAX.
 
 %% @doc What `next/1' has to send; nothing is copied.
 -spec cut(handshake | weft_fair_queue_core:order(), iodata()) -> rest().

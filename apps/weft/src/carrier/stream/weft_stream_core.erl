@@ -319,8 +319,8 @@ window_bytes(#stream{out = Out}) -> weft_outbound_core:window_bytes(Out).
 %% @doc Numbers and keeps a payload, to be written now or as soon as it can be.
 -spec push(handshake | weft_fair_queue_core:order(), iodata(), Bytes :: non_neg_integer(),
            NowUs :: integer(), state()) -> write().
-push(Kind, Payload, Bytes, NowUs, Stream) ->
-    case weft_parts:is_too_large(Bytes) of
+push(Kind, Payload, Bytes, NowUs, #stream{kind = Of} = Stream) ->
+    case weft_parts:is_too_large(Bytes, Of) of
         false -> push_whole(Kind, Payload, Bytes, NowUs, Stream);
         true -> push_part(weft_parts:cut(Kind, Payload), NowUs, Stream)
     end.

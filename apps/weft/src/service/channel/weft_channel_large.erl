@@ -36,8 +36,8 @@ new(Node, Channel, Partition) ->
 
 %% The largest payload, and the size of chunks: small if others share the stream, large if only
 %% throughput matters (a payload is delivered at the receiver as it came, but chunks are put
-%% together, which is a copy). A message of a mebibyte is a payload, which goes in one packet.
-sizes(#{class := bulk, parallelism := 1}) -> {1081344, 1048576};
+%% together, which is a copy).
+sizes(#{class := bulk, parallelism := 1}) -> {16711680, 1048576};
 sizes(#{class := bulk}) -> {262144, 262144};
 sizes(#{}) -> {262144, 131072}.
 
