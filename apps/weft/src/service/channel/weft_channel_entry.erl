@@ -12,7 +12,8 @@
 
 -export([put/6, force/5, queue/3, give/4, no_room/3, cost/1]).
 -export_type([result/0, queue/0]).
--compile({inline, [message/3]}).
+%% On the way of each message: not calls.
+-compile({inline, [message/3, handed/4]}).
 
 -type result() :: ok | {error, overloaded | not_started}.
 -type queue() :: {pid(), atomics:atomics_ref()}.
@@ -32,32 +33,35 @@ cost(Term) -> ?MESSAGE_BYTES + erlang:external_size(Term).
 put(Node, Partition, Channel, Slot, Cost, Item) ->
     put(Node, Partition, Channel, Slot, Cost, Item, ?CLOSED_TRIES).
 
-put(Node, Partition, #{name := Name, queue_bytes := Max} = Channel, Slot, Cost, Item, Tries) ->
-    case weft_channels:sender(Node, Name, Partition) of
-        {Pid, Bytes} ->
-            Message = message(Slot, Cost, Item),
-            case atomics:add_get(Bytes, 1, Cost) - Cost of
-                Before when Before >= 0, Before < Max ->
-                    Pid ! Message,
-                    ok;
-                Before ->
-                    full(Before, Pid, Bytes, {Node, Partition, Channel, Slot, Cost, Item, Tries})
-            end;
-        none ->
-            case weft_channel_workers:start(weft_channel_sender, [Node, Channel, Partition]) of
-                {error, not_started} = Error -> Error;
-                _ -> put(Node, Partition, Channel, Slot, Cost, Item, Tries)
+put(Node, Partition, #{queue_bytes := Max} = Channel, Slot, Cost, Item, Tries) ->
+    case queue(Node, Partition, Channel) of
+        {error, not_started} = Error ->
+            Error;
+        Queue ->
+            case handed(Queue, Max, Cost, message(Slot, Cost, Item)) of
+                ok -> ok;
+                Before -> full(Before, Queue, {Node, Partition, Channel, Slot, Cost, Item, Tries})
             end
     end.
 
 message(none, Cost, Item) -> {weft_item, Cost, Item};
 message(Slot, Cost, Item) -> {weft_slot, Slot, Cost, Item}.
 
+%% Where there is no room, how many bytes waited before; those of the message are counted then.
+handed({Pid, Bytes}, Limit, Cost, Message) ->
+    case atomics:add_get(Bytes, 1, Cost) - Cost of
+        Before when Before >= 0, Before < Limit ->
+            Pid ! Message,
+            ok;
+        Before ->
+            Before
+    end.
+
 %% A process that takes nothing more has made its counter negative.
-full(Before, _Pid, _Bytes, Put) when Before < 0 ->
+full(Before, _Queue, Put) when Before < 0 ->
     again(Put);
-full(Before, Pid, Bytes, {_, _, #{policy := Policy, queue_bytes := Max} = Channel, Slot, Cost, Item,
-                          _} = Put) ->
+full(Before, {Pid, Bytes} = Queue,
+     {_, _, #{policy := Policy, queue_bytes := Max} = Channel, Slot, Cost, Item, _} = Put) ->
     case weft_channel_queue_core:admit(Policy, Before, Max) of
         accept ->
             Pid ! message(Slot, Cost, Item),
@@ -65,7 +69,7 @@ full(Before, Pid, Bytes, {_, _, #{policy := Policy, queue_bytes := Max} = Channe
         Refused ->
             atomics:sub(Bytes, 1, Cost),
             case refused(Refused, Pid, Cost, Channel) of
-                go -> woken(Pid, Bytes, Put);
+                go -> woken(Queue, Put);
                 gone -> again(Put);
                 Result -> Result
             end
@@ -106,11 +110,9 @@ queue(Node, Partition, #{name := Name} = Channel) ->
 %% @doc Puts an item into a queue in which fewer bytes wait than Limit, and which is not closed.
 -spec give(queue(), Limit :: pos_integer() | infinity, Cost :: pos_integer(),
            weft_channel_wire:item() | term()) -> ok | full | closed.
-give({Pid, Bytes}, Limit, Cost, Item) ->
-    Message = message(none, Cost, Item),
-    case atomics:add_get(Bytes, 1, Cost) - Cost of
-        Before when Before >= 0, Before < Limit ->
-            Pid ! Message,
+give({_Pid, Bytes} = Queue, Limit, Cost, Item) ->
+    case handed(Queue, Limit, Cost, message(none, Cost, Item)) of
+        ok ->
             ok;
         Before ->
             atomics:sub(Bytes, 1, Cost),
@@ -157,12 +159,8 @@ wait(Pid, Cost, BlockMs, Counters) ->
             {error, overloaded}
     end.
 
-woken(Pid, Bytes, {_, _, _, Slot, Cost, Item, _} = Put) ->
-    Message = message(Slot, Cost, Item),
-    case atomics:add_get(Bytes, 1, Cost) - Cost of
-        Before when Before >= 0 ->
-            Pid ! Message,
-            ok;
-        _Closed ->
-            again(Put)
+woken(Queue, {_, _, _, Slot, Cost, Item, _} = Put) ->
+    case handed(Queue, infinity, Cost, message(Slot, Cost, Item)) of
+        ok -> ok;
+        _Closed -> again(Put)
     end.
