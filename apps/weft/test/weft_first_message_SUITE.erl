@@ -13,7 +13,7 @@
 -export([direct/1, over_lanes/1, over_tls/1, over_a_gateway/1, over_a_slow_network/1,
          after_breaks/1, the_largest/1]).
 %% Called on the nodes under test.
--export([start_sink/0, send_first/3, term/2]).
+-export([start_sink/0, send_first/3, send_bulk/2, term/2]).
 
 -define(CALL_MS, 120000).
 %% Around what goes in one packet, what one may have, and what the VM cuts when there is a
@@ -79,7 +79,11 @@ over_a_slow_network(Config) ->
     B = start(slow_b, [{ports, #{default => Port}} | Options], Args, Config),
     arrives(A, B, binary, 1 bsl 20, name),
     ?assertMatch([#{resumes := 0}],
-                 [call(A, weft_session, info, [S]) || S <- call(A, weft_sessions, list, [])]).
+                 [call(A, weft_session, info, [S]) || S <- call(A, weft_sessions, list, [])]),
+    %% A channel for bulk sends such packets at any time.
+    [{ok, _} = call(N, application, ensure_all_started, [weft]) || N <- [A, B]],
+    ok = call(B, ?MODULE, start_sink, []),
+    ?assertEqual(call(A, ?MODULE, send_bulk, [{sink, name(B)}, 2 bsl 20]), received(B)).
 
 %% The path is lost while the parts are under way.
 after_breaks(Config) ->
@@ -171,6 +175,13 @@ send_first(To, Kind, Bytes) ->
     First = {first, term(Kind, Bytes)},
     To ! First,
     To ! second,
+    erlang:phash2(First).
+
+%% @doc The same on the channel for bulk.
+-spec send_bulk({atom(), node()}, pos_integer()) -> non_neg_integer().
+send_bulk(To, Bytes) ->
+    First = {first, term(binary, Bytes)},
+    [ok = weft:send(To, Message, bulk) || Message <- [First, second]],
     erlang:phash2(First).
 
 %% @doc About so many bytes in external format.
