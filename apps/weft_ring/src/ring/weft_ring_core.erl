@@ -207,12 +207,12 @@ given({P, Baton, To} = Transfer, #state{ring = Ring, running = Running} = State0
 
 message(From, {join, Location}, #state{ring = Ring} = State0) when Ring =/= none ->
     {State, Effects} =
-        case weft_ring_table:member(From, Ring) of
-            Status when Status =:= none; Status =:= gone ->
+        case weft_ring_table:is_out(From, Ring) of
+            true ->
                 Version = weft_ring_table:version({State0#state.self, Ring}),
                 learn(weft_ring_table:set_member(From, joining, {{location, Location}, Version},
                                                  Ring), [From], State0);
-            _ -> {State0, []}
+            false -> {State0, []}
         end,
     {State, Effects ++ [all(From, State)]};
 message(From, {hash, Id, Hash}, #state{ring = Ring} = State) when Ring =/= none ->
@@ -254,9 +254,9 @@ news(From, Id, Registers, #state{ring = none, via = Via} = State) when Via =/= n
     learn(weft_ring_table:with(Registers, weft_ring_table:empty(Id)), [From], State);
 news(From, Id, Registers, #state{ring = none} = State0) ->
     Ring = weft_ring_table:with(Registers, weft_ring_table:empty(Id)),
-    case weft_ring_table:member(State0#state.self, Ring) of
-        Status when Status =:= none; Status =:= gone -> {State0, []};
-        _ ->
+    case weft_ring_table:is_out(State0#state.self, Ring) of
+        true -> {State0, []};
+        false ->
             {State, Effects} = learn(Ring, [From], State0#state{forgotten = true}),
             {State, [{view, forgotten, true}, {notice, {warning, forgotten}} | Effects]}
     end;
