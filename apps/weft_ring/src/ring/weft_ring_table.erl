@@ -244,13 +244,12 @@ takes(Node, Ring) ->
 give(Partition, {Generation, Epoch}, To, {Id, Registers}) ->
     {Id, Registers#{{owner, Partition} => {Generation, Epoch + 1, To}}}.
 
-%% @doc Partitions whose owner is gone. So it is when it was removed, or when somebody handed it
-%% something while it left.
+%% @doc Partitions whose owner is not in the ring. So it is when it was removed, or when somebody
+%% handed it something while it left. One that was forgotten comes back with what it has taken from
+%% others while it was cut off.
 -spec orphans(ring()) -> [non_neg_integer()].
 orphans(Ring) ->
-    Gone = [Node || {Node, _} <- members([gone], Ring)],
-    Planned = planned(Ring),
-    [P || Planned =/= [], {P, Owner} <- numbered(owners(Ring)), lists:member(Owner, Gone)].
+    [P || planned(Ring) =/= [], {P, Owner} <- numbered(owners(Ring)), is_out(Owner, Ring)].
 
 %% @doc Who has to change the ring so that each partition finds its owner, in the order of their
 %% turns; nobody if all is well.
