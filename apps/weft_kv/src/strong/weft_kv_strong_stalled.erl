@@ -56,7 +56,8 @@ handle_cast(Request, State) ->
 handle_info(look, {Names, Before}) ->
     ok = look_soon(),
     Replicas = maps:from_list([{Pid, Name} || Name <- Names, Pid <- [whereis(Name)], is_pid(Pid)]),
-    Standing = weft_vnode_stalled:standing(looks(maps:keys(Replicas)), ?QUEUE_MAX, Before),
+    Standing = weft_vnode_stalled:standing(weft_vnode_stalled:looks(maps:keys(Replicas)),
+                                           ?QUEUE_MAX, Before),
     lists:foreach(fun(Pid) -> ok = without_name(Pid, map_get(Pid, Replicas)) end,
                   [Pid || {Pid, {_, Times}} <- maps:to_list(Standing), Times >= ?LOOKS]),
     {noreply, {Names, Standing}};
@@ -67,12 +68,6 @@ handle_info(Message, State) ->
 look_soon() ->
     _ = erlang:send_after(?LOOK_MS, self(), look),
     ok.
-
-looks(Pids) ->
-    maps:from_list([{Pid, {Waiting, Reductions}}
-                    || Pid <- Pids,
-                       [{message_queue_len, Waiting}, {reductions, Reductions}]
-                           <- [process_info(Pid, [message_queue_len, reductions])]]).
 
 %% It may have ended meanwhile.
 without_name(Pid, Name) ->

@@ -11,7 +11,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/1, stalled/3, standing/3]).
+-export([start_link/1, looks/1, stalled/3, standing/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([look/0, before/0]).
 
@@ -45,7 +45,7 @@ handle_cast(Request, State) ->
 %% @private
 handle_info(look, {QueueMax, Before}) ->
     ok = look_soon(),
-    {Stalled, Next} = stalled(looks(), QueueMax, Before),
+    {Stalled, Next} = stalled(looks(partitions()), QueueMax, Before),
     lists:foreach(fun ended/1, Stalled),
     {noreply, {QueueMax, Next}};
 handle_info(Message, State) ->
@@ -56,10 +56,14 @@ look_soon() ->
     _ = erlang:send_after(?LOOK_MS, self(), look),
     ok.
 
-looks() ->
-    Pids = try weft_vnode_sup:processes()
-           catch exit:_NotRunning -> []
-           end,
+partitions() ->
+    try weft_vnode_sup:processes()
+    catch exit:_NotRunning -> []
+    end.
+
+%% @doc What is seen of these processes now, of those that have not ended.
+-spec looks([pid()]) -> #{pid() => look()}.
+looks(Pids) ->
     maps:from_list([{Pid, {Waiting, Reductions}}
                     || Pid <- Pids,
                        [{message_queue_len, Waiting}, {reductions, Reductions}]
