@@ -32,8 +32,9 @@
 -define(AGAIN_MS, 50).
 %% That something waits is said with the first of so many tries, so once in ten seconds.
 -define(SAID_EACH, 200).
-%% The start is given up after so many tries: who started it has to hear of that. A supervisor that
-%% starts it again does so without end, as this takes longer than the restarts that it counts.
+%% The start is given up after so many tries: who starts the application has to hear of that. When
+%% its supervisor starts the log anew, it tries without end: so many tries take longer than the time
+%% in which restarts are counted (`weft_crdt_sup').
 -define(BEGIN_TRIES, 250).
 %% Of the file, and it does not pass.
 -define(IS_FAULT(Reason), (Reason =:= damaged orelse Reason =:= written_by_another_version)).

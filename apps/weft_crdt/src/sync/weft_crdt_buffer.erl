@@ -103,7 +103,7 @@ without(Key, Type, Packed, Table, Waiting) ->
     end.
 
 %% @doc The next message, if none is on its way and something waits: at least one item, and not much
-%% more than so many bytes, unless the first one has more. Bytes: how many it has.
+%% more than so many bytes, unless the first one has more.
 -spec next(MaxBytes :: pos_integer(), buffer()) ->
           {Seq :: integer(), Shared :: [item()], Own :: [item()], buffer()} | none.
 next(Max, #buffer{sent = none, seq = Seq0} = Buffer) ->
@@ -134,7 +134,7 @@ taken({Key, {Type, Delta, _} = Value, Rest}, Bytes, Taken) ->
 
 %% @doc The neighbour has what the message with that number said. If that was a question, it lacks
 %% the message before it: all of it waits again, with what came since.
--spec acked(Seq :: integer() | term(), buffer()) -> buffer().
+-spec acked(Seq :: term(), buffer()) -> buffer().
 acked(Seq, #buffer{sent = {Seq, _}} = Buffer) ->
     Buffer#buffer{sent = none, tries = 0};
 acked(Later, #buffer{sent = {Seq, Sent}, seq = Last} = Buffer)
