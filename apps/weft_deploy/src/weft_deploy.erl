@@ -147,11 +147,10 @@ onward({Before, KilledBefore}, #{changed := Changed, refused := Refused, lost :=
     _ = [weft_deploy_session:progress([Name, ": an upgrade was ended before it was healthy: it is "
                                              "looked at again"], Session)
          || #{node := Name} <- Unproven],
-    #{undone := Undone} = Outcome =
+    #{undone := Undone, killed := Killed} = Outcome =
         weft_deploy_upgrade:resume({Unproven, Along, Anew}, Changed, Session),
-    upgraded(Outcome#{undone := Before ++ Undone,
-                      killed => KilledBefore ++ maps:get(killed, Outcome, [])},
-             Refused, Lost, Session).
+    upgraded(Outcome#{undone := Before ++ Undone, killed := KilledBefore ++ Killed}, Refused, Lost,
+             Session).
 
 upgraded(#{bad := New, done := Done, undone := Undone} = Made, Refused, Lost, Session) ->
     #{state := #{bad := Bad} = State} = Session,

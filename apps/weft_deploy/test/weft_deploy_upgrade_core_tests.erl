@@ -71,6 +71,18 @@ one_that_is_down_comes_before_all_others_test() ->
     ?assertMatch(#{done := [], undone := [], failed := {"c", "no"}, bad := [],
                    left := ["b", "d"]}, Ended).
 
+one_that_was_killed_was_stopped_and_is_named_test() ->
+    Stop = fun(State, How) ->
+               {{drain, _}, Draining} = weft_deploy_upgrade_core:next(State),
+               {{stop, _}, Stopping} =
+                   weft_deploy_upgrade_core:next(weft_deploy_upgrade_core:result(ok, Draining)),
+               steps(weft_deploy_upgrade_core:result(How, Stopping), [], [])
+           end,
+    New = weft_deploy_upgrade_core:new(define, [{"a", "2"}]),
+    {Actions, Outcome} = Stop(New, killed),
+    ?assertEqual({Actions, Outcome#{killed := []}}, Stop(New, ok)),
+    ?assertMatch(#{killed := ["a"]}, Outcome).
+
 nodes_of_another_version_stay_upgraded_test() ->
     {_, Outcome} = run_once([{"a", "1"}, {"b", "2"}], {start, "b"}),
     ?assertMatch(#{done := ["a"], undone := ["b"], bad := ["2"]}, Outcome).

@@ -77,11 +77,11 @@ outcome_json(#{started := Started, stopped := Stopped, killed := Killed, failed 
 -spec upgrade(weft_deploy_upgrade_core:outcome(), [weft_deploy_nodes:desired()],
               {Lost :: [{string(), string()}], Failed :: [{string(), string()}]}) ->
           unicode:chardata().
-upgrade(#{done := Done, undone := Undone, left := Left, bad := Bad} = Made, Refused,
+upgrade(#{done := Done, undone := Undone, left := Left, bad := Bad, killed := Killed}, Refused,
         {Lost, Failed}) ->
     [lost(Lost),
      [io_lib:format("~ts: ~ts~n", [Where, Why]) || {Where, Why} <- Failed],
-     killed(maps:get(killed, Made, [])),
+     killed(Killed),
      [io_lib:format("~ts was rolled back, and is tried again with --again only~n", [Id])
       || Id <- lists:usort(Bad ++ [Id || #{id := Id} <- Refused])],
      io_lib:format("~b upgraded, ~b rolled back, ~b left as they are~n",
@@ -90,11 +90,11 @@ upgrade(#{done := Done, undone := Undone, left := Left, bad := Bad} = Made, Refu
 %% @doc The same as data.
 -spec upgrade_json(weft_deploy_upgrade_core:outcome(), [weft_deploy_nodes:desired()],
                    {Lost :: [{string(), string()}], Failed :: [{string(), string()}]}) -> map().
-upgrade_json(#{done := Done, undone := Undone, left := Left, bad := Bad} = Made, Refused,
-             {Lost, Failed}) ->
+upgrade_json(#{done := Done, undone := Undone, left := Left, bad := Bad, killed := Killed},
+             Refused, {Lost, Failed}) ->
     #{upgraded => names(Done), rolled_back => names(Undone), left => names(Left),
       bad => names(Bad), refused => names([Node || #{node := Node} <- Refused]),
-      killed => names(maps:get(killed, Made, [])), failed => failed(Lost ++ Failed)}.
+      killed => names(Killed), failed => failed(Lost ++ Failed)}.
 
 names(Texts) -> [bin(Text) || Text <- Texts].
 

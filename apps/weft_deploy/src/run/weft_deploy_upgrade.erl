@@ -12,7 +12,7 @@
 run(define, Nodes, Session) ->
     resume({[], [], []}, Nodes, Session);
 run(undo, Nodes, Session) ->
-    loop(weft_deploy_upgrade_core:new(undo, items(Nodes)), by_name(Nodes), [], Session).
+    loop(weft_deploy_upgrade_core:new(undo, items(Nodes)), by_name(Nodes), Session).
 
 %% @doc Nodes become new. Before them come those that are down, and those of which an upgrade that
 %% was ended before did not see whether they are healthy; if one is not, those go back with it that
@@ -26,10 +26,10 @@ resume({Unproven, Along, Down}, Nodes, #{seen := Seen} = Session) ->
         [] ->
             Core = weft_deploy_upgrade_core:resumed({items(Unproven), items(Along)}, items(Down),
                                                     items(Nodes)),
-            loop(Core, by_name(Unproven ++ Along ++ Down ++ Nodes), [], Session);
+            loop(Core, by_name(Unproven ++ Along ++ Down ++ Nodes), Session);
         [{Host, Version, Why} | _] ->
             #{done => [], undone => [], failed => {Host, Version ++ ": " ++ Why}, bad => [],
-              left => [Name || #{node := Name} <- Unproven ++ Down ++ Nodes]}
+              killed => [], left => [Name || #{node := Name} <- Unproven ++ Down ++ Nodes]}
     end.
 
 items(Nodes) -> [{Name, Id} || #{node := Name, id := Id} <- Nodes].
@@ -47,25 +47,22 @@ finish(Return, Back, Session) ->
             Outcome#{done := [Name || {Name, _Ms} <- Started] ++ Done};
         {Started, [Failed | _]} ->
             #{done => [Name || {Name, _Ms} <- Started], undone => [], failed => Failed, bad => [],
-              left => [Name || #{node := Name} <- Back]}
+              killed => [], left => [Name || #{node := Name} <- Back]}
     end.
 
-loop(State, ByName, Killed, Session) ->
+loop(State, ByName, Session) ->
     case weft_deploy_upgrade_core:next(State) of
         {{Step, Name}, Going} ->
             Node = map_get(Name, ByName),
-            {Result, ByForce} = case step(Step, Node, Session) of
-                                    killed -> {ok, [Name]};
-                                    Other -> {Other, []}
-                                end,
+            Result = step(Step, Node, Session),
             _ = [weft_deploy_session:progress([Name, ": ", atom_to_list(Step), " failed: ", Why],
                                               Session) || {_Kind, Why} <- [Result]],
             _ = [remember_bad([maps:get(id, Node)], Session) || {start, {error, _}} <-
                                                                     [{Step, Result}]],
-            loop(weft_deploy_upgrade_core:result(Result, Going), ByName, Killed ++ ByForce,
+            loop(weft_deploy_upgrade_core:result(Result, Going), ByName,
                  seen({Step, Result}, Node, Session));
         {done, Outcome} ->
-            Outcome#{killed => Killed}
+            Outcome
     end.
 
 %% One that was down counts among the others when the next one is drained.

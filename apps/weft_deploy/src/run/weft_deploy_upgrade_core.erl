@@ -33,11 +33,11 @@
 -type action() :: {step(), Node :: string()}.
 %% failed: where it ended, and why. bad: ids that are not to be tried again. unproven: nodes that
 %% have become new, and of which nobody knows whether they are healthy. killed: nodes that did not
-%% end in time, of which only who carries this out knows.
+%% end in time.
 -type outcome() :: #{done := [string()], undone := [string()],
                      failed := none | {string(), string()},
                      bad := [string()], left := [string()], unproven => [string()],
-                     killed => [string()]}.
+                     killed := [string()]}.
 
 -record(state, {mode :: define | undo,
                 down = [] :: [item()],
@@ -50,6 +50,7 @@
                 back = [] :: [item()],
                 failed = none :: none | {string(), string()},
                 bad = [] :: [string()],
+                killed = [] :: [string()],
                 unproven = [] :: [string()]}).
 -opaque state() :: #state{}.
 
@@ -77,15 +78,17 @@ next(#state{now = none, failed = none, waiting = [Item | Waiting], mode = Mode} 
     Last = case Mode of define -> start; undo -> return end,
     next(State#state{now = {Item, [drain, stop, Mode, Last], forward}, waiting = Waiting});
 next(#state{done = Done, undone = Undone, failed = Failed, bad = Bad, begun = Begun, down = Down,
-            waiting = Waiting, unproven = Unproven}) ->
+            waiting = Waiting, killed = Killed, unproven = Unproven}) ->
     {done, #{done => [Node || {Node, _} <- lists:reverse(Done)], undone => lists:reverse(Undone),
              failed => Failed, bad => Bad,
              left => [Node || {Node, _} <- Down ++ Begun ++ Waiting],
-             unproven => Unproven}}.
+             killed => lists:reverse(Killed), unproven => Unproven}}.
 
 %% @doc How the last action went. `needed': the node was not drained, as it is the only way between
-%% others. `lost': its host does not answer any more.
--spec result(ok | {error | needed | lost, string()}, state()) -> state().
+%% others. `killed': it was stopped, and had to be killed. `lost': its host does not answer any more.
+-spec result(ok | killed | {error | needed | lost, string()}, state()) -> state().
+result(killed, #state{now = {{Node, _}, [stop | _], _}, killed = Killed} = State) ->
+    result(ok, State#state{killed = [Node | Killed]});
 result(ok, #state{now = {Item, [_, Next | Steps], Way}} = State) ->
     State#state{now = {Item, [Next | Steps], Way}};
 result(ok, #state{now = {Item, [_Last], forward}, done = Done} = State) ->
