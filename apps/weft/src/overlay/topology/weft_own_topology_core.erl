@@ -221,15 +221,17 @@ kind(Event) -> element(1, Event).
 
 %% @doc See `weft_topology'. While the module does not run these are the links that are kept.
 -spec neighbours(#own{}) -> [weft_core:node_id()].
-neighbours(#own{mode = {running, State}, module = Module, asked = Asked}) ->
+neighbours(#own{mode = {running, State}, module = Module} = Own) ->
     try Module:neighbours(State) of
         Nodes when length(Nodes) >= 0 -> Nodes;
-        _NoList -> lists:sort(maps:keys(Asked))
+        _NoList -> kept(Own)
     catch
-        _:_ -> lists:sort(maps:keys(Asked))
+        _:_ -> kept(Own)
     end;
-neighbours(#own{asked = Asked}) ->
-    lists:sort(maps:keys(Asked)).
+neighbours(Own) ->
+    kept(Own).
+
+kept(#own{asked = Asked}) -> lists:sort(maps:keys(Asked)).
 
 %% @doc Has the module ever failed since this core was started?
 -spec has_failed(#own{}) -> boolean().
