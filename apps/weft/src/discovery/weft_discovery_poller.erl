@@ -7,8 +7,8 @@
 %% service without ready pods) and an error change nothing. As long as no node was found the sources
 %% are asked every second.
 %%
-%% Whenever the sources are asked the topology is also told what is known already: its process may
-%% have been started again, and then it knows its configuration only.
+%% At each interval the topology is told again what is known: its process may have been started
+%% again, and then it knows its configuration only.
 %%
 %% It also watches the seeds, including those in the configuration of the topology. The topology
 %% dials a seed that can not be reached again and again; the poller logs it with the reason, after
