@@ -335,13 +335,8 @@ start(Name, Topology, Config) ->
 
 %% By its supervisor, after it was killed.
 started_again(Name, Node) ->
-    Before = call(Node, erlang, whereis, [Name]),
-    true = call(Node, erlang, exit, [Before, kill]),
-    weft_test_nodes:until(fun() ->
-                                  not lists:member(call(Node, erlang, whereis, [Name]),
-                                                   [undefined, Before])
-                                      andalso call(Node, weft_overlay, topology, []) =/= none
-                          end).
+    ok = weft_test_nodes:kill_named(Node, Name),
+    weft_test_nodes:until(fun() -> call(Node, weft_overlay, topology, []) =/= none end).
 
 until_members(Nodes) ->
     Names = lists:sort([name(Node) || Node <- Nodes]),

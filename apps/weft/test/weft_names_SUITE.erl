@@ -186,10 +186,7 @@ a_restarted_driver_knows_its_names(Config) ->
     Pids = [call(Node, ?MODULE, hold, [[{cluster, name(Node)}], meta]) || Node <- [A, B]],
     All = fun(Node) -> [lookup(Node, name(N)) || N <- [A, B]] =:= [{ok, P, meta} || P <- Pids] end,
     [until(fun() -> All(Node) end) || Node <- [A, B]],
-    Driver = call(A, erlang, whereis, [weft_names_cluster]),
-    true = call(A, erlang, exit, [Driver, kill]),
-    until(fun() -> not lists:member(call(A, erlang, whereis, [weft_names_cluster]),
-                                    [undefined, Driver]) end),
+    ok = weft_test_nodes:kill_named(A, weft_names_cluster),
     [until(fun() -> All(Node) end) || Node <- [A, B]],
     %% It watches the process again.
     true = call(A, erlang, exit, [hd(Pids), kill]),

@@ -47,7 +47,7 @@ killed_behind_gateways_and_back(Config) ->
     B = lists:last(Nodes),
     Others = lists:droplast(Nodes),
     connect_all(B, Others),
-    ok = sessions_start_again(A),
+    ok = weft_test_nodes:kill_named(A, weft_sessions),
     down_soon(name(B), Others, fun() -> ok = weft_test_nodes:kill(B) end),
     New = start_linked(b, links(Names), #{}, Config),
     connect_all(New, Others),
@@ -58,13 +58,6 @@ killed_behind_gateways_and_back(Config) ->
     ?assertEqual(name(New), call(A, erpc, call, [name(New), erlang, node, []])),
     ?assert(is_map_key(name(B), died(A))),
     ?assertEqual([[], [], []], [call(Node, ?MODULE, downs, []) || Node <- Others]).
-
-sessions_start_again(Node) ->
-    Before = call(Node, erlang, whereis, [weft_sessions]),
-    true = call(Node, erlang, exit, [Before, kill]),
-    weft_test_nodes:until(fun() -> not lists:member(call(Node, erlang, whereis, [weft_sessions]),
-                                                    [Before, undefined])
-                          end).
 
 died(Node) ->
     maps:from_list([{Dead, Ms} || {{died, Dead, _Incarnation}, Ms}

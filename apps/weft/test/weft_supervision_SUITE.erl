@@ -9,7 +9,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(weft_test_nodes, [name/1, node_name/1, call/4, until/1]).
+-import(weft_test_nodes, [name/1, node_name/1, call/4, until/1, kill_named/2]).
 
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([strays_are_logged_and_answered/1, strays_of_any_form_end_nothing/1,
@@ -385,8 +385,3 @@ all_arrived({A, _G, B}) ->
     until(fun() -> maps:get(received, call(B, ?TRAFFIC, account, [])) =:= Sent end),
     ?assertMatch(#{wrong := []}, call(B, ?TRAFFIC, account, [])),
     ?assertMatch(#{signals := []}, call(A, ?TRAFFIC, account, [])).
-
-kill_named(Node, Name) ->
-    Pid = call(Node, erlang, whereis, [Name]),
-    true = call(Node, erlang, exit, [Pid, kill]),
-    until(fun() -> not lists:member(call(Node, erlang, whereis, [Name]), [Pid, undefined]) end).

@@ -14,8 +14,8 @@
 -export([begin_suite/1, end_suite/1, seed/0, start_epmd/0, restart_epmd/1, signal_epmd/2,
          stop_epmd/1, start/3,
          stop_all/0, running/0, shared/2, share_all/0, lasting/2, ask/2, name/1, node_name/1,
-         call/4, call/5, until/1, until/2, kill/1, pause/1, continue/1, free_port/0, ebin/1,
-         node_args/2]).
+         call/4, call/5, until/1, until/2, kill/1, kill_named/2, pause/1, continue/1, free_port/0,
+         ebin/1, node_args/2]).
 -export_type([epmd/0, node_ref/0, place/0]).
 
 -define(BOOT_MS, 60000).
@@ -232,6 +232,13 @@ kill(#{peer := Peer, os_pid := OsPid}) ->
     receive {'DOWN', Monitor, process, Peer, _} -> ok
     after ?CALL_MS -> erlang:error({node_does_not_end, OsPid})
     end.
+
+%% @doc Kills the process that has that name on a node, and waits until another one has it.
+-spec kill_named(node_ref(), atom()) -> ok.
+kill_named(Node, Name) ->
+    Before = call(Node, erlang, whereis, [Name]),
+    true = call(Node, erlang, exit, [Before, kill]),
+    until(fun() -> not lists:member(call(Node, erlang, whereis, [Name]), [Before, undefined]) end).
 
 %% @doc Stops a node's process in its tracks (SIGSTOP). The thread that gets the signal stops the
 %% others, so on a busy machine they go on until it has had its turn.

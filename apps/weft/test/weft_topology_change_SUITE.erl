@@ -81,10 +81,7 @@ a_topology_that_was_changed_to_survives_a_crash_of_its_driver(Config) ->
     %% As a topology that chooses its neighbours does; the next driver does not choose the same.
     ok = call(First, weft_links, connect, [node_name(gone)]),
     weft_test_nodes:until(fun() -> call(First, weft_links, wanted, [node_name(gone)]) end),
-    Driver = call(First, erlang, whereis, [weft_topology]),
-    true = call(First, erlang, exit, [Driver, kill]),
-    weft_test_nodes:until(fun() -> not lists:member(call(First, erlang, whereis, [weft_topology]),
-                                                    [undefined, Driver]) end),
+    ok = weft_test_nodes:kill_named(First, weft_topology),
     ?assertEqual(groups(n1), call(First, weft, topology, [])),
     until_links(Nodes, fun group_links/1),
     weft_test_nodes:until(fun() -> not call(First, weft_links, wanted, [node_name(gone)]) end,
