@@ -62,10 +62,14 @@ forget(To, Given) -> maps:map(fun(_Queue, All) -> maps:remove(To, All) end, Give
 
 %% @doc Without these numbers.
 -spec except([pos_integer()], runs()) -> runs().
-except(Numbers, Runs) ->
-    lists:foldl(fun(Number, Left) -> lists:append([cut(Number, Run) || Run <- Left]) end, Runs,
-                Numbers).
+except(Numbers, Runs) -> cut(lists:reverse(lists:sort(Numbers)), Runs).
 
-cut(Number, {First, Last}) when Number < First; Number > Last -> [{First, Last}];
-cut(Number, {First, Last}) ->
-    [{A, B} || {A, B} <- [{Number + 1, Last}, {First, Number - 1}], A =< B].
+%% Both from the highest number down.
+cut([], Runs) -> Runs;
+cut(_Numbers, []) -> [];
+cut([Number | Lower], [{_, Last} | _] = Runs) when Number > Last -> cut(Lower, Runs);
+cut([Number | _] = Numbers, [{First, _} = Run | Runs]) when Number < First ->
+    [Run | cut(Numbers, Runs)];
+cut([Number | Lower], [{First, Last} | Runs]) ->
+    [{Number + 1, Last} || Number < Last]
+        ++ cut(Lower, [{First, Number - 1} || First < Number] ++ Runs).
