@@ -197,19 +197,22 @@ handle_cast(Request, State) ->
     {noreply, State}.
 
 %% The process of a queue that has not ended yet may still have it.
-settled({Peer, Number}, Queue, Became, #label{given = Given} = Label) ->
+settled({Peer, Number}, Queue, Became, #label{given = Given}) ->
     case Became =:= sent andalso weft_causal_given:is_open(Queue, Given) of
         true -> ok;
-        false -> give_up(Peer, [{Number, Number}], Label)
+        false -> tell_given_up(Peer, [{Number, Number}])
     end.
 
-%% Tells the peer not to wait for these numbers; those that may come again are not among them. A
-%% node that is not connected waits for nothing of this one any more; no connection is made to tell
-%% it. (Nodes of earlier code take this for a malformed stamp, and go on.)
+%% All of these numbers but those that may come again.
 give_up(Peer, Runs, #label{open = Open}) ->
+    tell_given_up(Peer, weft_causal_given:except(weft_causal_open:numbers(Peer, Open), Runs)).
+
+%% The peer shall not wait for these numbers. A node that is not connected waits for nothing of this
+%% one any more; no connection is made to tell it. (Nodes of earlier code take this for a malformed
+%% stamp, and go on.)
+tell_given_up(Peer, Runs) ->
     _ = [gen_server:cast(Peer, {skipped, {self(), First, Last}})
-         || Runs =/= [], is_connected(Peer),
-            {First, Last} <- weft_causal_given:except(weft_causal_open:numbers(Peer, Open), Runs)],
+         || Runs =/= [], is_connected(Peer), {First, Last} <- Runs],
     ok.
 
 is_connected(Participant) -> lists:member(node(Participant), nodes([this, connected])).
@@ -286,12 +289,11 @@ code_change(_Version, {label, Name, IsUsed, Causal, Peers, Watched, Counters}, _
                 counters = Counters}};
 %% Then a message had its number before it had room: who waits does not say what has become of it.
 code_change(_Version, {label, Name, IsUsed, Causal, Peers, Watched, Counters, Open}, _Extra) ->
-    Label = #label{label = Name, is_used = IsUsed, causal = Causal, peers = Peers,
-                   watched = Watched, counters = Counters},
-    _ = [ok = give_up(Peer, [{Number, Number}], Label)
+    _ = [ok = tell_given_up(Peer, [{Number, Number}])
          || {_Monitor, Stamps} <- maps:values(Open), {Node, Number} <- maps:keys(Stamps),
             #{Node := Peer} <- [Peers]],
-    {ok, Label};
+    {ok, #label{label = Name, is_used = IsUsed, causal = Causal, peers = Peers, watched = Watched,
+                counters = Counters}};
 code_change(_Version, #label{} = Label, _Extra) ->
     {ok, Label}.
 
