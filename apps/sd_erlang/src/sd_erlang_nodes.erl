@@ -11,5 +11,4 @@ connected() -> nodes() ++ [Node || Node <- nodes(hidden), is_of_cluster(Node)].
 %% @doc Is a node that is hidden here a member of the cluster, or one to which a route leads?
 -spec is_of_cluster(node()) -> boolean().
 is_of_cluster(Node) ->
-    lists:member(Node, weft_overlay:members())
-        orelse weft_overlay:route(Node) =/= {error, no_route}.
+    lists:member(Node, weft_overlay:members()) orelse weft_overlay:has_route(Node).

@@ -91,8 +91,7 @@ until_member(Node, Reason, GiveUp) ->
     end.
 
 is_member(Node) ->
-    lists:member(Node, weft_overlay:members())
-        andalso weft_overlay:route(Node) =/= {error, no_route}.
+    lists:member(Node, weft_overlay:members()) andalso weft_overlay:has_route(Node).
 
 final_error(Node, StartMs) ->
     case now_ms() - StartMs > ?FIRST_DIAL_MS andalso last_error(Node) of

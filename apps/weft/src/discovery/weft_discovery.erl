@@ -49,5 +49,5 @@ disconnect(Node) ->
 -spec list() -> [node()].
 list() ->
     Gone = [Node || Node <- weft_overlay:members(), Node =/= node(),
-                    weft_overlay:route(Node) =:= {error, no_route}],
+                    not weft_overlay:has_route(Node)],
     lists:usort(nodes(connected) ++ weft_discovery_poller:added() ++ Gone).

@@ -6,9 +6,9 @@
 %% were no other node.
 -module(weft_overlay).
 
--export([members/0, failed/0, is_foreign/1, neighbours/0, routes/0, route/1, is_settling/2,
-         has_died/2, is_partial/0, has_asked/0, topology/0, leave/0, leave_ms/1, seed/1, release/1,
-         forget/1, boot_checks/3, partial_checks/3]).
+-export([members/0, failed/0, is_foreign/1, neighbours/0, routes/0, route/1, has_route/1,
+         is_settling/2, has_died/2, is_partial/0, has_asked/0, topology/0, leave/0, leave_ms/1,
+         seed/1, release/1, forget/1, boot_checks/3, partial_checks/3]).
 
 %% The time that a topology may take to tell the others that this node leaves, besides what its
 %% options give it.
@@ -57,6 +57,10 @@ route(Node) ->
         {NextHop, _Metric, _Hops} -> {ok, NextHop};
         undefined -> {error, no_route}
     end.
+
+%% @doc Is there a route to a node?
+-spec has_route(node()) -> boolean().
+has_route(Node) -> route(Node) =/= {error, no_route}.
 
 %% @doc May a route to that node turn up soon? True if its route was lost in the last WithinMs; or
 %% if in that time a link of this node came up or the topology changed, and it is a member. Where

@@ -119,7 +119,7 @@ handle({weft_lane, ready, Socket}, Stream) ->
 handle({weft_path, closed, Link, Label, Reason}, Stream) ->
     closed(Link, Label, Reason, Stream);
 handle({weft_stream, {return_is_due, Node, SinceUs}}, Stream) ->
-    event({return_is_due, SinceUs, weft_overlay:route(Node) =/= {error, no_route}}, Stream);
+    event({return_is_due, SinceUs, weft_overlay:has_route(Node)}, Stream);
 handle({weft_stream, Event}, Stream) ->
     event(Event, Stream);
 handle({'DOWN', Ref, process, _, _}, #stream{input_monitor = Ref} = Stream) ->

@@ -186,8 +186,8 @@ has(Id) ->
         {_, Keeper, _} -> weft_global_keeper:keeps(Keeper) orelse not del_lock(Id, [])
     end.
 
-%% All at once. One that runs weft keeps locks soon after it is connected, by this process or by
-%% another one. Of one that has been connected a route says that it runs weft.
+%% All at once. A node that runs weft keeps locks soon after it is connected, whether this process
+%% connects it or another one did just before. In that case a route says that it runs weft.
 connect([]) ->
     ok;
 connect(Nodes) ->
@@ -196,11 +196,9 @@ connect(Nodes) ->
     lists:foreach(fun({Pid, Monitor}) ->
                           receive {'DOWN', Monitor, process, Pid, _} -> ok end
                   end, Attempts),
-    Awaited = New ++ [Node || Node <- Nodes -- New, has_route(Node)],
+    Awaited = New ++ [Node || Node <- Nodes -- New, weft_overlay:has_route(Node)],
     Connected = nodes(connected),
     until_lock_nodes([Node || Node <- Awaited, lists:member(Node, Connected)], ?CONNECTED_MS).
-
-has_route(Node) -> weft_overlay:route(Node) =/= {error, no_route}.
 
 until_lock_nodes(Nodes, LeftMs) ->
     case LeftMs > 0 andalso Nodes -- weft_global_late:lock_nodes() =/= [] of

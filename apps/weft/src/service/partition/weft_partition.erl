@@ -155,10 +155,9 @@ reach() ->
                 Configured -> Configured
             end,
     Connected = [node() | nodes(connected)],
-    lists:partition(fun(Node) -> lists:member(Node, Connected) orelse has_route(Node) end,
-                    lists:usort(Nodes)).
-
-has_route(Node) -> weft_overlay:route(Node) =/= {error, no_route}.
+    lists:partition(fun(Node) ->
+                            lists:member(Node, Connected) orelse weft_overlay:has_route(Node)
+                    end, lists:usort(Nodes)).
 
 side_of({[], []}) -> unknown;
 side_of({Reachable, Unreachable}) when length(Reachable) > length(Unreachable) -> majority;
