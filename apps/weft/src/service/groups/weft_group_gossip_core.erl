@@ -249,9 +249,9 @@ merge_one({Name, Entry}, {Table0, Changed, Full}) ->
 %% Did a deletion end a group of this node that was of another group of that name?
 is_taken_for_another(Name, Merged, #groups{author = {Self, Incarnation}, table = Before}) ->
     case {weft_group_table:created(Name, Before), weft_group_table:deleted(Name, Merged)} of
-        {{_, Self, Incarnation}, {_By, unknown}} -> false;
-        {{_, Self, Incarnation} = Created, {_By, Ended}} ->
-            Ended =/= Created andalso members(Name, Before) =/= [];
+        {{_, Self, Incarnation} = Created, {_By, Ended}}
+          when Ended =/= unknown, Ended =/= Created ->
+            members(Name, Before) =/= [];
         _ -> false
     end.
 
