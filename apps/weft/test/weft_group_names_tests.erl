@@ -6,6 +6,7 @@
 %% Scopes that run were started with them.
 options_outlive_the_process_test() ->
     ok = weft_view:new(),
+    Known = weft_names:scopes(),
     Driver = spawn(fun answer/0),
     true = register(weft_groups, Driver),
     try
@@ -14,10 +15,11 @@ options_outlive_the_process_test() ->
         {reply, ok, Told} = weft_group_names:handle_call({configure, Options}, from, First),
         ?assertNotEqual(First, Told),
         ?assertEqual({ok, Told}, weft_group_names:init([])),
-        %% As the supervisor of scopes does at its start, when there are none.
-        ok = weft_view:clear(weft_services_left),
-        ?assertEqual({ok, First}, weft_group_names:init([]))
+        %% Nor does the supervisor of the scopes forget them: it starts these again with them.
+        {ok, _} = weft_service_sup:init([]),
+        ?assertEqual({ok, Told}, weft_group_names:init([]))
     after
+        [persistent_term:erase({weft_names, Scope}) || Scope <- weft_names:scopes() -- Known],
         exit(Driver, kill),
         ets:delete(weft_view)
     end.

@@ -20,8 +20,6 @@ start_link() ->
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
     ok = weft_suspension:new(),
-    %% What its children have left there for their successors.
-    ok = weft_view:clear(weft_services_left),
     Children = children(),
     Ids = [Id || #{id := Id} <- Children],
     Added = [Child || #{id := Id} = Child <- weft_services:added(), not lists:member(Id, Ids)],

@@ -38,7 +38,8 @@ configure(Options) -> gen_server:call(?MODULE, {configure, Options}, infinity).
 %% @private
 -spec init([]) -> {ok, #state{}}.
 init([]) ->
-    ok = weft_view:clear(?MODULE),
+    lists:foreach(fun(Group) -> ok = weft_view:delete(?MODULE, {group_scope, Group}) end,
+                  started()),
     ok = weft_driver:subscribe(weft_groups, self()),
     %% Not now: the supervisor that starts scopes is above this process and waits for this function.
     self() ! follow,
@@ -59,7 +60,7 @@ handle_call({scope, Group}, _From, State) ->
 handle_call({configure, Options}, _From, #state{options = Options} = State) ->
     {reply, ok, State};
 handle_call({configure, Options}, _From, State) ->
-    ok = weft_view:put(weft_services_left, group_names_options, Options),
+    ok = weft_view:put(?MODULE, group_names_options, Options),
     lists:foreach(fun stop/1, started()),
     {reply, follow(State#state{options = Options}), State#state{options = Options}};
 handle_call(Request, _From, State) ->
