@@ -1,9 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What the cores of this node know, for every process to read: members, neighbours, routes.
+%% And what services have to know again when a process of theirs is restarted: the table outlives
+%% all that write to it (`weft_sup' owns it).
 %%
-%% One named table with concurrent reads, written only by the drivers from `{view, ..}' effects. The
-%% data path reads it in constant time and asks no process. Rows carry the name of the driver that
-%% wrote them, so that a restarted driver can remove those that it wrote before.
+%% One named table with concurrent reads. The data path reads it in constant time and asks no
+%% process. Drivers write the `{view, ..}' effects of their cores; other modules write their own
+%% rows. Rows carry the name of the driver or module that wrote them, so that a restarted process
+%% can find or remove those that it wrote before.
 -module(weft_view).
 
 -export([new/0, put/3, delete/2, clear/1, keys/1, lookup/1, all/0, all/1]).
@@ -15,7 +18,7 @@ new() ->
         orelse ets:new(?MODULE, [named_table, public, set, {read_concurrency, true}]),
     ok.
 
-%% @doc Writes one row in the name of the driver Owner.
+%% @doc Writes one row in the name of Owner, a driver or a module.
 -spec put(Owner :: atom(), Key :: term(), Value :: term()) -> ok.
 put(Owner, Key, Value) ->
     true = ets:insert(?MODULE, {Key, Value, Owner}),
@@ -27,13 +30,13 @@ delete(_Owner, Key) ->
     true = ets:delete(?MODULE, Key),
     ok.
 
-%% @doc Removes all rows of the driver Owner; without an overlay there are none.
+%% @doc Removes all rows of Owner; without an overlay there are none.
 -spec clear(Owner :: atom()) -> ok.
 clear(Owner) ->
     _ = ets:whereis(?MODULE) =/= undefined andalso ets:match_delete(?MODULE, {'_', '_', Owner}),
     ok.
 
-%% @doc The keys of all rows of the driver Owner.
+%% @doc The keys of all rows of Owner.
 -spec keys(Owner :: atom()) -> [Key :: term()].
 keys(Owner) ->
     ets:select(?MODULE, [{{'$1', '_', Owner}, [], ['$1']}]).
