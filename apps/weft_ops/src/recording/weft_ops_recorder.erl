@@ -100,10 +100,13 @@ code_change(Version, Before, Extra) when tuple_size(Before) =:= 7 ->
 code_change(Version, Before, Extra) ->
     code_change(Version, erlang:append_element(erlang:append_element(Before, #{}), 0), Extra).
 
-looked(#recorder{told_ms = ToldMs} = Recorder) ->
+looked(#recorder{told_ms = ToldMs, asked_ms = AskedMs} = Recorder) ->
     NowMs = now_ms(),
     OffsetMs = erlang:time_offset(millisecond),
-    Since = fun(Agent) -> since_ms(Agent, NowMs, Recorder) + OffsetMs end,
+    %% Copied to a process for each agent, so nothing large may be in it.
+    Since = fun(Agent) ->
+                max(maps:get(Agent, ToldMs, AskedMs), NowMs - ?CUT_OFF_MS) - ?EVENTS_MS + OffsetMs
+            end,
     %% In this order: what an event tells is in the picture that is written with it.
     {Events, FromWhom} = weft_ops_picture:heard(Since, ?TIMEOUT_MS),
     Picture = weft_ops_picture:take(?TIMEOUT_MS),
@@ -125,9 +128,6 @@ begun(AtMs, Picture, Events, #recorder{reel = Reel0} = Recorder) ->
     left_out(LeftOut, lists:foldl(fun stored/2,
                                   Recorder#recorder{chunk = lists:last(Chunks), reel = Reel},
                                   lists:droplast(Chunks))).
-
-since_ms(Agent, NowMs, #recorder{told_ms = ToldMs, asked_ms = AskedMs}) ->
-    max(maps:get(Agent, ToldMs, AskedMs), NowMs - ?CUT_OFF_MS) - ?EVENTS_MS.
 
 full(#recorder{chunk = Chunk} = Recorder) ->
     case weft_ops_chunk:first_ms(Chunk) of
