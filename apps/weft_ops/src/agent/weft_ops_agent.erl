@@ -238,8 +238,8 @@ parted(_Duty, _Sample, Agent) ->
 %% that are connected are asked whether they run weft_ops: others would lose what they are given.
 nexts_asked(NowMs, Groups, #agent{heard = Heard, period_ms = PeriodMs} = Agent) ->
     There = nodes(connected),
-    Duties = weft_ops_agents:all(There, Groups),
-    lists:foreach(fun(Duty) ->
+    lists:foreach(fun({group, Name} = Duty) ->
+                      Duties = weft_ops_agents:all(There, maps:with([Name], Groups)),
                       Candidates = [Node || Node <- maps:get(Duty, Duties, []),
                                             lists:member(Node, There)],
                       spawn(?MODULE, next_asked, [Duty, Candidates, PeriodMs])
