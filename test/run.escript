@@ -29,10 +29,10 @@
 
 %% Suites wait more than they compute: so many run side by side, and more while processors are idle.
 -define(JOBS, 4).
--define(JOBS_MAX, 8).
+-define(JOBS_MAX, 10).
 %% So often it is looked whether they are.
 -define(LOOK_MS, 2_000).
-%% All suites take about ten minutes on two cores. More than this is told.
+%% So long all suites may take on two cores. More than this is told.
 -define(USUAL_MINUTES_MAX, 15).
 -define(USUAL_CORES_MIN, 2).
 %% A slower machine gets more, but not without end.

@@ -18,9 +18,9 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [a_first_walk, clusters, make, shells, dependencies, elixir, a_load_on_hosts,
-     sources_of_others, places_to_read]
-        ++ [Case || os:getenv("FULL") =/= false, Case <- [own_topology, loads_of_others]].
+    [a_first_walk, make, shells, dependencies, elixir, sources_of_others, places_to_read]
+        ++ [Case || os:getenv("FULL") =/= false,
+                    Case <- [clusters, a_load_on_hosts, own_topology, loads_of_others]].
 
 init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),
@@ -155,9 +155,6 @@ clusters(Config) ->
                          weft_pages:block(Page, ["erlang", "terms", "cluster"], "groups")),
     Lines = [hd(string:split(Line, "#"))
              || Line <- string:lexemes(weft_pages:block(Page, ["sh"], "weft up"), "\n")],
-    Chosen = [Line || Line <- Lines, os:getenv("FULL") =/= false
-                          orelse re:run(Line, "--links|--lanes|--file") =/= nomatch],
-    ?assert(length(Chosen) >= 3),
     [begin
          ["weft" | Words] = words(Line),
          ?assertMatch({_, {0, _}}, {Line, weft(Words, Config)}),
@@ -166,7 +163,7 @@ clusters(Config) ->
                       {Line, re:run(Status, "([0-9]+) of ([0-9]+) nodes up",
                                     [{capture, all_but_first, list}])}),
          ?assertMatch({0, _}, weft(["down" | name(Words)], Config))
-     end || Line <- Chosen].
+     end || Line <- Lines].
 
 %% The file has another name for its cluster.
 name(Words) -> [Word || lists:member("--file", Words), Word <- ["--name", "two_sites"]].

@@ -10,7 +10,7 @@
 %% What was begun shows in the use of the processors after this time.
 -define(LOOK_MS, 2000).
 %% One more makes a machine busy that was idle for less, and then suites hold up each other.
--define(IDLE_PERCENT, 22).
+-define(IDLE_PERCENT, 16).
 
 %% When it was, and how long processors were idle until then, and all in all, in the same unit.
 -type sample() :: {AtMs :: integer(), Idle :: non_neg_integer(), All :: non_neg_integer()} | none.

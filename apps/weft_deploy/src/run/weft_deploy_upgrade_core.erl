@@ -85,7 +85,7 @@ next(#state{done = Done, undone = Undone, failed = Failed, bad = Bad, begun = Be
              killed => lists:reverse(Killed), unproven => Unproven}}.
 
 %% @doc How the last action went. `needed': the node was not drained, as it is the only way between
-%% others. `killed': it was stopped, and had to be killed. `lost': its host does not answer any more.
+%% others. `killed': it was stopped, and had to be killed. `lost': its host answers no more.
 -spec result(ok | killed | {error | needed | lost, string()}, state()) -> state().
 result(killed, #state{now = {{Node, _}, [stop | _], _}, killed = Killed} = State) ->
     result(ok, State#state{killed = [Node | Killed]});
