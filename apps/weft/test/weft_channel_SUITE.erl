@@ -392,6 +392,10 @@ policies_when_nothing_moves(Config) ->
     Results = maps:from_list([{Channel, call(A, ?T, fill, [To, 10000, 800, Channel])}
                               || Channel <- Channels]),
     Counters = maps:from_list([{Channel, counters(A, Channel)} || Channel <- Channels]),
+    %% One that has to arrive is not dropped.
+    ?assertEqual({error, {not_delivered, overloaded, 2}},
+                 call(A, weft, send, [To, last, #{channel => newest,
+                                                  ack => #{retries => 1, timeout_ms => 100}}])),
     weft_test_nodes:continue(B),
     ct:pal("~p~n~p", [Results, Counters]),
     #{small := #{{error, overloaded} := Timeouts}, strict := #{{error, overloaded} := Refused}}

@@ -163,13 +163,14 @@ a_wrong_source_stops_the_application_with_a_text(Config) ->
     Node = weft_test_nodes:start(x, #{args => Partial}, ?config(place, Config)),
     [begin
          [ok = call(Node, application, set_env, [weft, Key, Value])
-          || {Key, Value} <- [{discovery, []} | Env]],
+          || {Key, Value} <- [{topology, undefined}, {discovery, []} | Env]],
          {error, {weft, Reason}} = call(Node, application, ensure_all_started, [weft]),
          Text = lists:flatten(io_lib:format("~0tp", [Reason])),
          ?assertNotEqual({nomatch, Env, Text}, {string:find(Text, Words), Env, Text})
      end || {Env, Words} <-
                 [{[{topology, full_mesh}, {discovery, [{dns, #{}}]}], "dns needs name"},
                  {[{topology, Static}, {discovery, [{gossip, #{}}]}], "find their members"},
+                 {[{discovery, [{gossip, #{}}]}], "discovery finds the nodes of a topology"},
                  {[{topology, {client_server, #{role => client, servers => discovered}}}],
                   "servers of topology client_server are to be discovered, but no source is"},
                  {[{topology, {peer_to_peer, #{seeds => discovered}}}],

@@ -24,10 +24,15 @@
 -spec check() -> {ok, none | weft_overlay_sup:config()} | {error, iolist()}.
 check() ->
     case {weft_config:get(topology), whereis(weft_carrier_sup)} of
-        {undefined, _} -> {ok, none};
+        {undefined, _} -> without(weft_config:get(discovery));
         {_, undefined} -> {error, no_carrier(init:get_argument(proto_dist))};
         {Topology, _} -> check(Topology)
     end.
+
+without([]) -> {ok, none};
+without([_ | _]) ->
+    {error, "discovery finds the nodes of a topology, and none is configured: add one, for example "
+            "{topology, full_mesh}, or remove discovery"}.
 
 %% The kernel takes its own carrier if the flag is there more than once.
 no_carrier({ok, [_, _ | _] = Given}) ->

@@ -153,7 +153,7 @@ first(TimeoutMs, Ref, {Node, To, {message, Message}}, Delivery, _How) when Node 
     Put = fun(none) -> {answered, put_here(To, Message)} end,
     attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery});
 first(TimeoutMs, Ref, {Node, To, Content}, Delivery, How0) ->
-    How = within(TimeoutMs, How0),
+    How = kept(within(TimeoutMs, How0)),
     Item = extra(To, Content, {Ref, weft_delivery_core:lifetime_ms(Delivery)}, How),
     Put = fun(Place) -> put_acknowledged(Node, To, Item, Place, How) end,
     attempt(TimeoutMs, Ref, #attempt{put = Put, delivery = Delivery}).
@@ -178,6 +178,12 @@ within(infinity, How) ->
     How;
 within(TimeoutMs, #how{channel = #{block_ms := BlockMs} = Channel} = How) ->
     How#how{channel = Channel#{block_ms := min(BlockMs, TimeoutMs)}}.
+
+%% What is to arrive is not dropped where there is no room for it, but tried again.
+kept(#how{channel = #{policy := drop_newest} = Channel} = How) ->
+    How#how{channel = Channel#{policy := error}};
+kept(How) ->
+    How.
 
 put_here({Name, _Node}, Message) ->
     put_here(Name, Message);
