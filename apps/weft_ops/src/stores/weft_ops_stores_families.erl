@@ -69,8 +69,8 @@ kv() ->
      of_kv(weft_kv_pairs, gauge, [], "Pairs of partitions that this node compares.",
            entropy(pairs)),
      of_kv(weft_kv_pairs_alike, gauge, [],
-           "So many comparisons in a row found nothing. As many as there are pairs: this node "
-           "lacks nothing.", entropy(alike)),
+           "Comparisons since the last one that found a difference. When it reaches weft_kv_pairs, "
+           "this node lacks nothing.", entropy(alike)),
      of_kv(weft_kv_partitions_not_compared, gauge, [],
            "Partitions of this node with values of which no bucket has the n; these are not "
            "compared.", entropy(not_compared)),
