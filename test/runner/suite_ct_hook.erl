@@ -6,8 +6,8 @@
 %% `suite/0': none of them can run again alone.
 -module(suite_ct_hook).
 
--export([init/2, pre_init_per_group/4, post_init_per_group/5, post_end_per_group/5, on_tc_fail/4,
-         on_tc_skip/4]).
+-export([init/2, pre_init_per_group/4, post_init_per_group/5, post_end_per_group/5,
+         post_end_per_testcase/5, on_tc_fail/4, on_tc_skip/4]).
 
 -record(state, {events :: file:filename(), path = [] :: [atom()]}).
 
@@ -30,6 +30,15 @@ post_end_per_group(_Suite, _Group, _Config, Return, State) ->
 
 left(#state{path = Path} = State) ->
     State#state{path = lists:droplast(Path)}.
+
+%% Common Test warns only if end_per_testcase fails, and the case stays good. But what a suite
+%% asserts there belongs to its cases, and where it fails it may leave nodes to those that follow.
+-spec post_end_per_testcase(module(), atom(), term(), Return, #state{}) ->
+          {Return | {fail, Reason :: term()}, #state{}}.
+post_end_per_testcase(_Suite, _Case, _Config, {failed, {_, end_per_testcase, Why}}, State) ->
+    {{fail, {end_per_testcase, Why}}, State};
+post_end_per_testcase(_Suite, _Case, _Config, Return, State) ->
+    {Return, State}.
 
 -spec on_tc_fail(module(), term(), term(), #state{}) -> #state{}.
 on_tc_fail(Suite, Name, Reason, State) ->

@@ -13,14 +13,16 @@ tells_test_() ->
                  fun a_suite_that_dies_has_no_sum/0, fun tests_are_counted_and_named/0,
                  fun a_group_that_is_not_set_up_is_told/0, fun tests_that_cannot_run_are_told/0]].
 
-%% One group is skipped, and one cannot be prepared: its case did not run, which is a failure.
+%% One group is skipped, and one cannot be prepared: its case did not run, which is a failure. So is
+%% a case whose end fails.
 cases_are_counted_and_named() ->
     Events = told(ct_suite(), "all"),
-    ?assertEqual([{sum, #{passed => 2, failed => 3, skipped => 2}}], sums(Events)),
+    ?assertEqual([{sum, #{passed => 2, failed => 4, skipped => 2}}], sums(Events)),
     ?assertEqual(["no", "not here"], lists:usort([Why || {skipped, Why} <- Events])),
     ?assertEqual([{[], init_per_group}, {[], passes}, {[], end_per_group},
-                  {[outer, inner], fails}, {[], fails}], parts(Events)),
-    ?assert(tells(Events, fails, "on_purpose")).
+                  {[outer, inner], fails}, {[], fails}, {[], ends_badly}], parts(Events)),
+    ?assert(tells(Events, fails, "on_purpose")),
+    ?assert(tells(Events, ends_badly, "at_its_end")).
 
 chosen_cases_run_again() ->
     Events = told(ct_suite(), "[{[], passes}, {[outer, inner], fails}]"),
@@ -72,15 +74,19 @@ tests_that_cannot_run_are_told() ->
 ct_suite() ->
     {sample_SUITE,
      "-module(sample_SUITE).\n"
-     "-export([all/0, groups/0, init_per_group/2, end_per_group/2, passes/1, fails/1, skips/1]).\n"
-     "all() -> [{group, skipped}, {group, broken}, {group, outer}, passes, fails, skips].\n"
+     "-export([all/0, groups/0, init_per_group/2, end_per_group/2, end_per_testcase/2, passes/1,\n"
+     "         fails/1, ends_badly/1, skips/1]).\n"
+     "all() -> [{group, skipped}, {group, broken}, {group, outer}, passes, fails, ends_badly,\n"
+     "          skips].\n"
      "groups() -> [{skipped, [], [passes]}, {broken, [], [passes]},\n"
      "             {outer, [], [{group, inner}]}, {inner, [], [passes, fails]}].\n"
      "init_per_group(skipped, _) -> {skip, \"not here\"};\n"
      "init_per_group(broken, _) -> error(broken);\n"
      "init_per_group(_, Config) -> Config.\n"
      "end_per_group(_, _) -> ok.\n"
-     "passes(_) -> ok.\nfails(_) -> error(on_purpose).\nskips(_) -> {skip, \"no\"}.\n"}.
+     "end_per_testcase(ends_badly, _) -> error(at_its_end);\n"
+     "end_per_testcase(_, _) -> ok.\n"
+     "passes(_) -> ok.\nends_badly(_) -> ok.\nfails(_) -> error(on_purpose).\nskips(_) -> {skip, \"no\"}.\n"}.
 
 %% --- an emulator that runs them ---------------------------------------------------------------
 

@@ -56,7 +56,7 @@ init_per_suite(Config) ->
 end_per_suite(Config) -> weft_test_nodes:end_suite(Config).
 
 end_per_testcase(_Case, _Config) ->
-    _ = cowboy:stop_listener(?MODULE),
+    ok = weft_http_listener:stop(?MODULE),
     weft_test_nodes:stop_all().
 
 a_node_that_is_cut_off_is_told(Config0) ->

@@ -48,7 +48,7 @@ end_per_testcase(_Case, _Config) ->
     _ = [gen_server:stop(Pid) || Pid <- [whereis(weft_ops_webhook)], is_pid(Pid)],
     ok = application:unset_env(weft_ops, webhook),
     ok = weft_ops_webhook:close(),
-    _ = cowboy:stop_listener(?MODULE),
+    ok = weft_http_listener:stop(?MODULE),
     weft_test_nodes:stop_all().
 
 %% --- a real node ------------------------------------------------------------------------------
