@@ -23,6 +23,9 @@
          unknown_after/3, race/3, killed_while_it_waits/1]).
 -export([start_link/1, init/1, handle_call/3, handle_cast/2]).
 
+%% Of the lock of a process whose node is lost, in weft_locks_core.
+-define(LEASE_MS, 5000).
+
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
@@ -154,9 +157,11 @@ a_lock_ends_with_its_process_or_node(Config) ->
     {false, _} = Lock(B, 0),
     true = call(A, erlang, exit, [Pid, kill]),
     {true, _} = Lock(B, infinity),
+    KilledMs = erlang:monotonic_time(millisecond),
     weft_test_nodes:kill(B),
     %% Kept for the time of a lease, for the node might come back.
-    {true, _} = Lock(A, infinity).
+    {true, _} = Lock(A, infinity),
+    ?assert(erlang:monotonic_time(millisecond) - KilledMs > ?LEASE_MS - 500).
 
 %% As with `global'; RabbitMQ's nodes meet in this way. The third node is not there.
 nodes_that_a_lock_names_are_connected(Config) ->
@@ -172,17 +177,17 @@ nodes_that_a_lock_names_are_connected(Config) ->
     ?assertMatch({false, _}, Lock(B)),
     ?assertEqual([name(B)], call(A, erlang, nodes, [])).
 
-%% Many more than can be served at once, while a node comes and goes: all is over in the end, and
-%% nothing grew without bound.
+%% Many more than can be served at once, while a node goes: all is over in the end, and nothing grew
+%% without bound.
 a_storm_of_locks_is_bounded(Config) ->
-    Nodes = [A, B | _] = shared(Config),
-    Storms = [call(Node, ?MODULE, storm, [200, 3, r]) || Node <- Nodes],
+    Nodes = [_, B | _] = shared(Config),
+    Storms = [{Node, call(Node, ?MODULE, storm, [200, 3, r])} || Node <- Nodes],
     weft_test_nodes:kill(B),
-    Left = lists:zip(Nodes, Storms) -- [{B, lists:nth(2, Storms)}],
+    Left = lists:keydelete(B, 1, Storms),
+    is_bounded(4 * 200, [load(Node) || _ <- lists:seq(1, 10), {Node, _} <- Left]),
     [until(fun() -> not call(Node, erlang, is_process_alive, [Storm]) end, 120000)
      || {Node, Storm} <- Left],
-    until(fun() -> maps:with([locks, waiting], call(A, weft_global, info, []))
-                       =:= #{locks => 0, waiting => 0} end, 60000).
+    [until(fun() -> is_free(Node) end, 60000) || {Node, _} <- Left].
 
 %% They live on afterwards, so a lock that somebody has without his knowing it would stay.
 who_never_gives_up_is_served_when_links_flap(Config) ->
@@ -193,18 +198,27 @@ who_never_gives_up_is_served_when_links_flap(Config) ->
                   until(fun() -> not is_connected(One, Other) end),
                   ok = call(One, weft_fault, heal, []),
                   until(fun() -> call(One, net_kernel, connect_node, [name(Other)]) end),
-                  [{maps:get(waiting, call(Node, weft_global, info, [])), messages(Node)}
-                   || Node <- Nodes]
+                  [load(Node) || Node <- Nodes]
               end || {One, Other} <- [{A, B}, {C, D}, {B, C}, {A, D}, {A, C}, {B, D}]],
     [until(fun() -> not call(Node, erlang, is_process_alive, [Storm]) end, 120000)
      || {Node, Storm} <- Storms],
-    [until(fun() -> maps:with([locks, waiting], call(Node, weft_global, info, []))
-                        =:= #{locks => 0, waiting => 0} end, 60000) || Node <- Nodes],
-    {Waiting, Messages} = lists:unzip(lists:append(Queues)),
+    [until(fun() -> is_free(Node) end, 60000) || Node <- Nodes],
+    is_bounded(4 * 40, lists:append(Queues)).
+
+%% What waits at a replica, and at its driver.
+load(Node) ->
+    {maps:get(waiting, call(Node, weft_global, info, [])), messages(Node)}.
+
+%% One place for each process at a replica, however often it asked, and a few messages of each.
+is_bounded(Processes, Loads) ->
+    {Waiting, Messages} = lists:unzip(Loads),
     ct:pal("longest queue ~b, most messages ~b", [lists:max(Waiting), lists:max(Messages)]),
-    %% One place for each process at a replica, however often it asked, and a few messages of each.
-    ?assert(lists:max(Waiting) =< 160),
-    ?assert(lists:max(Messages) =< 1000).
+    ?assert(lists:max(Waiting) > 0),
+    ?assert(lists:max(Waiting) =< Processes),
+    ?assert(lists:max(Messages) =< 6 * Processes).
+
+is_free(Node) ->
+    maps:with([locks, waiting], call(Node, weft_global, info, [])) =:= #{locks => 0, waiting => 0}.
 
 is_connected(Node, Other) ->
     lists:member(name(Other), call(Node, erlang, nodes, [])).

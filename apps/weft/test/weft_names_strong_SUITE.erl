@@ -90,7 +90,10 @@ a_minority_refuses_and_loses(Config) ->
     ?assert(erlang:monotonic_time(millisecond) - Started < 20000),
     %% The majority gives the name to somebody else, but not before the owner is told.
     until(fun() -> element(1, element(2, hold(A, x))) =:= ok end, 60000),
-    ?assertEqual({weft_names_lost, ?SCOPE, x}, call(C, ?MODULE, hold, [reason, Down])),
+    GivenUs = os:perf_counter(microsecond),
+    {Reason, ToldUs} = call(C, ?MODULE, hold, [told, Down]),
+    ?assertEqual({weft_names_lost, ?SCOPE, x}, Reason),
+    ?assert(ToldUs < GivenUs, ToldUs - GivenUs),
     ?assertEqual(undefined, strong(C, held, [x])),
     ?assertEqual(undefined, call(C, weft_names, whereis_name, [{?SCOPE, x}])),
     ok = healed([A, B, C, D]),
@@ -135,8 +138,11 @@ names_of_a_killed_node_are_free_after_its_lease(Config) ->
     {ok, Count} = call(D, ?MODULE, hold, [many, 200], 120000),
     ?assertEqual({ok, Count}, counted(strong(A, all, [5000]))),
     {_, {ok, Token}} = hold(D, x),
+    KilledMs = erlang:monotonic_time(millisecond),
     ok = weft_test_nodes:kill(D),
     until(fun() -> {ok, 0} =:= counted(strong(B, all, [5000])) end, 60000),
+    %% A part of the lease was over: it is renewed in each quarter of its time.
+    ?assert(erlang:monotonic_time(millisecond) - KilledMs > ?LEASE_MS div 2),
     {_, {ok, Greater}} = hold(C, x),
     ?assert(Greater > Token).
 
@@ -419,12 +425,16 @@ hold(watch, Pid) ->
               Monitor = monitor(process, Pid),
               receive
                   {'DOWN', Monitor, process, Pid, Reason} ->
-                      receive {ask, From} -> From ! {reason, Reason} end
+                      ToldUs = os:perf_counter(microsecond),
+                      receive {ask, From} -> From ! {told, Reason, ToldUs} end
               end
           end);
 hold(reason, Watcher) ->
+    {Reason, _ToldUs} = hold(told, Watcher),
+    Reason;
+hold(told, Watcher) ->
     Watcher ! {ask, self()},
-    receive {reason, Reason} -> Reason after 20000 -> no_answer end.
+    receive {told, Reason, ToldUs} -> {Reason, ToldUs} after 20000 -> {no_answer, never} end.
 
 %% @private
 init(server) -> {ok, []}.
