@@ -170,16 +170,20 @@ names_of_a_paused_minority_are_given_up(Config) ->
 
 ten_thousand_names_of_a_killed_node_are_gone_within_a_second(Config) ->
     [A, B, _] = shared(Config),
-    _ = call(B, ?MODULE, hold, [[{cluster, N} || N <- lists:seq(1, 10000)]]),
+    {HoldUs, _} = timer:tc(fun() ->
+                               call(B, ?MODULE, hold, [[{cluster, N} || N <- lists:seq(1, 10000)]])
+                           end),
     until(fun() -> length(call(A, weft_names, names, [cluster])) =:= 10000 end, 60000),
     Watch = call(A, ?MODULE, run, [{watch_for, name(B)}]),
     weft_test_nodes:kill(B),
     until(fun() -> not call(A, erlang, is_process_alive, [Watch]) end, 60000),
     #{gone_ms := GoneMs, slowest_us := SlowestUs} = call(A, persistent_term, get, [result]),
-    ct:pal("gone ~b ms after nodedown, slowest registration meanwhile ~b us", [GoneMs, SlowestUs]),
-    %% Others have the processors as well; the aim is a second on a machine that is free.
-    ?assert(GoneMs < 10000),
-    ?assert(SlowestUs < 5000000).
+    ct:pal("gone ~b ms after nodedown, slowest registration meanwhile ~b us; registered in ~b ms",
+           [GoneMs, SlowestUs, HoldUs div 1000]),
+    %% Where others have the processors as well, to register them takes longer, too.
+    MaxMs = max(1000, 4 * HoldUs div 1000),
+    ?assert(GoneMs < MaxMs, {GoneMs, MaxMs}),
+    ?assert(SlowestUs < 1000 * MaxMs, {SlowestUs, MaxMs}).
 
 a_restarted_driver_knows_its_names(Config) ->
     [A, B, _] = shared(Config),
