@@ -53,15 +53,18 @@ prop_bounded() ->
     Event = oneof([{announce, range(1, 5), range(0, 60), range(1, 4)},
                    {add, range(1, 5), range(0, 5), binary()}]),
     ?FORALL(Events, list(Event),
-            lists:foldl(fun(_, {stopped, Ok}) ->
-                                {stopped, Ok};
-                           (E, {A0, true}) ->
-                                case apply_event(E, A0) of
-                                    {complete, Pieces, A} -> {A, Pieces =/= []};
-                                    {incomplete, A} -> {A, ?C:bytes(A) =< 50};
-                                    {error, _} -> {stopped, true}
-                                end
-                        end, {?C:new(50, 3), true}, Events) =/= false).
+            element(2, lists:foldl(fun(_, {stopped, IsRight}) -> {stopped, IsRight};
+                                      (E, {A, true}) -> bounded(apply_event(E, A))
+                                   end, {?C:new(50, 3), true}, Events))).
+
+bounded({complete, Pieces, A}) when Pieces =/= [] -> bounded({incomplete, A});
+bounded({complete, [], _A}) -> {stopped, false};
+bounded({incomplete, A}) ->
+    case ?C:bytes(A) =< 50 of
+        true -> {A, true};
+        false -> {stopped, false}
+    end;
+bounded({error, _}) -> {stopped, true}.
 
 cheats_test_() ->
     {incomplete, Half} = ?C:add(1, 0, <<"ab">>, ?C:new(10, 2)),
