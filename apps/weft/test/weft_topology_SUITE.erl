@@ -135,9 +135,9 @@ circuits_of_a_killed_gateway_are_back_within_a_second(Config) ->
     Times = lists:sort(lists:append([resume_times(A, B) || {A, B} <- Ends])),
     ct:pal("resumes after the gateway's death, ms: ~w", [Times]),
     ?assertNotEqual([], Times),
-    %% A node may be late. But nobody has to wait until silence (5 s) is proof.
-    ?assert(lists:nth((length(Times) + 2) div 3, Times) < 1000),
-    ?assert(lists:nth((length(Times) + 1) div 2, Times) < 4000),
+    %% One may be late on a busy machine. But nobody has to wait until silence (5 s) is proof.
+    ?assertEqual([], [Ms || Ms <- lists:droplast(Times), Ms >= 1000]),
+    ?assert(lists:last(Times) < 4000),
     [?assertEqual([], [E || E <- call(A, ?MODULE, watched, []), not about(E, Gateway)])
      || {A, _} <- Ends].
 
