@@ -148,13 +148,20 @@ writer_takes_its_lane_with_it(Config) ->
     {A, G, _B} = Nodes = row(Config),
     talk(Nodes),
     {ok, Link} = call(G, weft_links, lookup, [name(A)]),
-    {links, Linked} = call(G, erlang, process_info, [Link, links]),
-    Writers = [Pid || Pid <- Linked, is_pid(Pid), is_writer(G, Pid)],
+    Writers = writers(G, Link),
     ?assertMatch([_ | _], Writers),
     [true = call(G, erlang, exit, [Writer, kill]) || Writer <- Writers],
-    until(fun() -> call(G, weft_links, up, [name(A)]) end),
+    until(fun() ->
+              Others = writers(G, Link),
+              Others =/= [] andalso Others -- Writers =:= Others
+                  andalso call(G, weft_links, up, [name(A)])
+          end),
     ?assertEqual({ok, Link}, call(G, weft_links, lookup, [name(A)])),
     all_arrived(Nodes).
+
+writers(Node, Link) ->
+    {links, Linked} = call(Node, erlang, process_info, [Link, links]),
+    [Pid || Pid <- Linked, is_pid(Pid), is_writer(Node, Pid)].
 
 is_writer(Node, Pid) ->
     {weft_lane_writer, init, 1} =:= call(Node, proc_lib, translate_initial_call, [Pid]).
