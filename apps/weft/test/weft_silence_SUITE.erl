@@ -169,16 +169,37 @@ changes_of_neighbours_are_no_end(Config) ->
     Seed = weft_test_nodes:node_name(hd(Names)),
     Shape = {peer_to_peer, #{seeds => [Seed], shuffle_ms => 1000, active => 3, passive => 8}},
     TicktimeS = 2 * ?TICKTIME_S,
-    Nodes = [start(Name, ticking(TicktimeS) ++ partial(), [{topology, Shape}], Config)
-             || Name <- Names],
+    Nodes = [start(Name, ticking(TicktimeS) ++ partial(), [{topology, Shape}, {faults, true}],
+                   Config) || Name <- Names],
     [{ok, _} = call(N, application, ensure_all_started, [weft]) || N <- Nodes],
     [connect(A, B) || A <- Nodes, B <- Nodes, name(A) < name(B)],
     [begin
          ok = call(N, ?T, expect, []),
          ok = call(N, ?T, watch_nodes, [])
      end || N <- Nodes],
-    pause_ms(Ticktimes * TicktimeS * 1000),
-    [?assertEqual({name(N), []}, {name(N), ends(N)}) || N <- Nodes].
+    Before = resumes_of_all(Nodes),
+    Changes = lists:seq(1, Ticktimes * TicktimeS div 2),
+    [lose_neighbour(I, lists:nth(1 + I rem Count, Nodes)) || I <- Changes],
+    [?assertEqual({name(N), []}, {name(N), ends(N)}) || N <- Nodes],
+    %% Sessions of those that were neighbours went on over others.
+    ?assert(resumes_of_all(Nodes) - Before >= length(Changes) div 2).
+
+%% For a second, in which it may find another one.
+lose_neighbour(I, Node) ->
+    until(fun() -> neighbours(Node) =/= [] end),
+    Neighbours = neighbours(Node),
+    Former = lists:nth(1 + I rem length(Neighbours), Neighbours),
+    ok = call(Node, weft_fault, cut, [Former]),
+    until(fun() -> not lists:member(Former, neighbours(Node)) end),
+    pause_ms(1000),
+    ok = call(Node, weft_fault, heal, []),
+    pause_ms(1000).
+
+neighbours(Node) -> [Name || {Name, _Cost} <- call(Node, weft_overlay, neighbours, [])].
+
+resumes_of_all(Nodes) ->
+    lists:sum([Resumes || Node <- Nodes, Session <- call(Node, weft_sessions, list, []),
+                          #{resumes := Resumes} <- [call(Node, weft_session, info, [Session])]]).
 
 %% Thirty nodes of one overlay, twelve in groups, two whose link breaks all the time: each connected
 %% with all others of its cluster, and silent.
