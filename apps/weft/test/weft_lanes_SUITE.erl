@@ -177,9 +177,9 @@ pinned_messages_pass_others(Config) ->
     ?assert(median(Pinned) < median(Others)).
 
 %% As one that copies a large message. Nothing is lost, so no more needs to be under way. (On a busy
-%% machine a kernel may drop something all the same.) At the rate that is waited for, a window for
-%% such a pause would be as wide as may be. What it has seen of other cases is not to matter, so the
-%% nodes are new ones.
+%% machine a kernel may drop something all the same, and what comes after that says nothing.) At the
+%% rate that is waited for, a window for such a pause would be as wide as may be. What it has seen
+%% of other cases is not to matter, so the nodes are new ones.
 a_receiver_that_stands_still_does_not_widen_the_window(Config) ->
     [A, B] = [start(Name, [], [], Config) || Name <- [sends, stands_still]],
     connect(A, B),
@@ -187,15 +187,19 @@ a_receiver_that_stands_still_does_not_widen_the_window(Config) ->
     Bulk = call(A, ?LOAD, senders, [call(B, ?LOAD, receivers, [4]), ?MEBIBYTE, infinity]),
     weft_test_nodes:until(fun() -> maps:get(bytes_per_second, session(A)) > 64 * ?MEBIBYTE end),
     MaxBytes = call(A, weft_config, get, [window_bytes]),
-    Widest = lists:max([begin
-                            weft_test_nodes:pause(B),
-                            receive after 300 -> ok end, % pacing: longer than a timeout of TCP
-                            weft_test_nodes:continue(B),
-                            widest(A, erlang:monotonic_time(millisecond) + 500, 0)
-                        end || _ <- [1, 2, 3]]),
-    Lost = call(A, ?MODULE, losses, []),
+    Pauses = [stood_still(A, B) || _ <- [1, 2, 3]],
     ok = call(A, ?LOAD, stop, [Bulk]),
-    ?assertMatch({true, _, _}, {Widest < MaxBytes orelse Lost > 0, Widest, Lost}).
+    case lists:takewhile(fun({_Widest, Lost}) -> Lost =:= 0 end, Pauses) of
+        [] -> {skip, "the kernel has sent something again before the first pause was over"};
+        Judged -> ?assertEqual([], [Widest || {Widest, 0} <- Judged, Widest >= MaxBytes])
+    end.
+
+%% The widest window after it, and what the kernel has sent again since the nodes began.
+stood_still(A, B) ->
+    weft_test_nodes:pause(B),
+    receive after 300 -> ok end, % pacing: longer than a timeout of TCP
+    weft_test_nodes:continue(B),
+    {widest(A, erlang:monotonic_time(millisecond) + 500, 0), call(A, ?MODULE, losses, [])}.
 
 %% @doc On a node: how many segments the kernel has sent again on its connections.
 losses() ->
