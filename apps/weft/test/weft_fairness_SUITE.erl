@@ -40,18 +40,27 @@ call_beside_bulk(Config) ->
     Receivers = call(B, receivers, [8]),
     Senders = call(A, senders, [Receivers, 1000000, infinity]),
     weft_test_nodes:until(fun() -> least(B, Receivers) >= 3 end),
-    weft_test_nodes:until(fun() -> is_fair(A, B, Receivers) end, 60000),
-    ok = call(A, stop, [Senders]).
+    Looks = looks([], A, B, Receivers),
+    ok = call(A, stop, [Senders]),
+    ?assertEqual(3, length([fair || true <- Looks])).
 
-%% On a machine where others run it may take more than one look.
+%% As many as it takes to know what most of five are. On a machine where others run one may be bad.
+looks(Looks, A, B, Receivers) ->
+    {Fair, Unfair} = lists:partition(fun(IsFair) -> IsFair end, Looks),
+    case max(length(Fair), length(Unfair)) of
+        3 -> Looks;
+        _ -> looks([is_fair(A, B, Receivers) | Looks], A, B, Receivers)
+    end.
+
 is_fair(A, B, Receivers) ->
     Before = [Count || {Count, _} <- call(B, received, [Receivers])],
-    Times = call(A, calls, [maps:get(node, B), 500]),
+    Times = call(A, calls, [maps:get(node, B), 200]),
     After = [Count || {Count, _} <- call(B, received, [Receivers])],
     Counts = lists:zipwith(fun(New, Old) -> New - Old end, After, Before),
-    {Median, Worst} = {lists:nth(250, Times), lists:last(Times)},
+    {Median, Worst} = {lists:nth(100, Times), lists:last(Times)},
     ct:pal("us: median ~b, worst ~b; messages ~w", [Median, Worst, Counts]),
-    Median < 10000 andalso Worst < 1000000 andalso lists:min(Counts) * 4 >= lists:max(Counts).
+    Median < 10000 andalso Worst < 1000000
+        andalso lists:min(Counts) > 0 andalso lists:min(Counts) * 4 >= lists:max(Counts).
 
 %% More atoms than the cache of a connection has slots, in small messages that overtake large ones
 %% with atoms of their own: each arrives as it was sent.
