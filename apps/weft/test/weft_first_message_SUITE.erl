@@ -78,8 +78,7 @@ over_a_slow_network(Config) ->
               Args, Config),
     B = start(slow_b, [{ports, #{default => Port}} | Options], Args, Config),
     arrives(A, B, binary, 1 bsl 20, name),
-    ?assertMatch([#{resumes := 0}],
-                 [call(A, weft_session, info, [S]) || S <- call(A, weft_sessions, list, [])]),
+    ?assertMatch([#{resumes := 0}], sessions(A)),
     %% A channel for bulk sends such packets at any time.
     [{ok, _} = call(N, application, ensure_all_started, [weft]) || N <- [A, B]],
     ok = call(B, ?MODULE, start_sink, []),
@@ -97,7 +96,11 @@ after_breaks(Config) ->
     until(fun() -> call(A, weft_links, up, [name(B)]) end),
     Breaks = break_until_received(A, B, 0),
     ct:pal("~b breaks", [Breaks]),
-    receive {Sender, Sent} -> ?assertEqual(Sent, received(B)) end.
+    receive {Sender, Sent} -> ?assertEqual(Sent, received(B)) end,
+    ?assertMatch([#{resumes := Resumes}] when Resumes > 0, sessions(A)).
+
+sessions(Node) ->
+    [call(Node, weft_session, info, [S]) || S <- call(Node, weft_sessions, list, [])].
 
 break_until_received(A, B, Breaks) ->
     case call(B, erlang, process_info, [call(B, erlang, whereis, [sink]), message_queue_len]) of
