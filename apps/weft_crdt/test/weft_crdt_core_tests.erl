@@ -34,8 +34,10 @@ converges(Links, Options) ->
                 End = ?W:settle(joined(Links, World)),
                 Values = [[?W:value(Node, Key, End) || {Key, _} <- ?KEYS] || Node <- ?NODES],
                 ?WHENFAIL(io:format("~p~n~p~n~p~n", [Steps, Values, ?W:warnings(End)]),
-                          length(lists:usort(Values)) =:= 1 andalso is_counted(Steps, End)
-                              andalso ?W:warnings(End) =:= [])
+                          length(lists:usort(Values)) =:= 1 andalso ?W:warnings(End) =:= []
+                              andalso lists:all(fun({Key, _}) ->
+                                                    is_right(Key, updates(Key, Steps), World, End)
+                                                end, ?KEYS))
             end).
 
 joined(Links, World) ->
@@ -44,11 +46,6 @@ joined(Links, World) ->
 declared(World) ->
     lists:foldl(fun({Node, {Key, Type}}, W) -> ?W:command(Node, {declare, Key, Type}, W) end,
                 World, [{Node, Key} || Node <- ?W:nodes(World), Key <- ?KEYS]).
-
-%% If no node has forgotten anything, everything counts.
-is_counted(Steps, World) ->
-    lists:keymember(restart, 1, Steps)
-        orelse ?W:value(a, count, World) =:= {ok, length([x || {update, _, count, _} <- Steps])}.
 
 step(Links) ->
     frequency([{10, ?LET({{Key, _}, Node}, {oneof(?KEYS), oneof(?NODES)},
@@ -68,6 +65,65 @@ step({cut, {A, B}}, World) -> ?W:cut(A, B, World);
 step({link, {A, B}}, World) -> ?W:link(A, B, World);
 step({restart, Node}, World) -> declared(?W:restart(Node, World));
 step({Step, N}, World) -> ?W:Step(N, World).
+
+%% --- what is known of the end -----------------------------------------------------------------
+
+%% The updates of a key, in order, and of each whether its node has not been restarted since.
+updates(Key, Steps) ->
+    {Updates, _} = lists:foldr(
+                     fun({restart, Node}, {Updates, Restarted}) ->
+                             {Updates, [Node | Restarted]};
+                        ({update, Node, K, Operation}, {Updates, Restarted}) when K =:= Key ->
+                             {[{Node, Operation, not lists:member(Node, Restarted)} | Updates],
+                              Restarted};
+                        (_, Acc) -> Acc
+                     end, {[], []}, Steps),
+    Updates.
+
+%% What no node has forgotten counts, and so does what had arrived at another one; and nothing
+%% counts twice.
+is_right(count, Updates, World, End) ->
+    {ok, Count} = ?W:value(a, count, End),
+    Kept = length([kept || {_, increment, true} <- Updates]),
+    Arrived = [Value || Node <- ?NODES, {ok, Value} <- [?W:value(Node, count, World)]],
+    Count >= lists:max([Kept | Arrived]) andalso Count =< length(Updates);
+is_right(Key, Updates, _World, End) ->
+    {ok, Value} = ?W:value(a, Key, End),
+    Elements = case Key of map -> maps:get(f, Value, []); _ -> Value end,
+    lists:all(fun(E) ->
+                  case fate(E, Updates) of
+                      in -> lists:member(E, Elements);
+                      out -> not lists:member(E, Elements);
+                      open -> true
+                  end
+              end, lists:seq(1, 5)).
+
+%% `in': the node that added it still knows of that, and nobody has removed it after that. `out':
+%% each who added it has removed it after that. Otherwise it depends on what arrived when.
+fate(E, Updates) ->
+    Adds = [{Node, IsKept, removals(E, Later)}
+            || N <- lists:seq(1, length(Updates)),
+               [{Node, Operation, IsKept} | Later] <- [lists:nthtail(N - 1, Updates)],
+               adds(Operation, E)],
+    IsOut = fun({Node, IsKept, Removals}) -> IsKept andalso lists:keymember(Node, 1, Removals) end,
+    case {[in || {_, true, []} <- Adds], lists:all(IsOut, Adds)} of
+        {[_ | _], _} -> in;
+        {[], true} -> out;
+        {[], false} -> open
+    end.
+
+removals(E, Updates) -> [Update || {_, Operation, _} = Update <- Updates, removes(Operation, E)].
+
+adds({update, f, orset, Operation}, E) -> adds(Operation, E);
+adds({add, Added}, E) -> Added =:= E;
+adds({set, Value}, E) -> Value =:= E;
+adds({remove, _}, _) -> false.
+
+%% A field with all that it has, too; and what is written to a register replaces what was there.
+removes({update, f, orset, Operation}, E) -> removes(Operation, E);
+removes({remove, Removed}, E) -> Removed =:= E orelse Removed =:= f;
+removes({set, _}, _) -> true;
+removes({add, _}, _) -> false.
 
 %% --- what it costs ----------------------------------------------------------------------------
 
