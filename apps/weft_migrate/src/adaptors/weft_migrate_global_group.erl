@@ -9,9 +9,10 @@
 -export([own_nodes/0]).
 
 %% A node that is in no group has all nodes. On a partial topology `nodes/0' lacks some.
+%% `erlang:' is written out, as a module that is rewritten may have a nodes/0 of its own.
 -spec own_nodes() -> [node()].
 own_nodes() ->
     case weft_group:is_free() of
-        true -> lists:usort([node() | nodes() ++ weft:members()]);
+        true -> lists:usort([erlang:node() | erlang:nodes() ++ weft:members()]);
         false -> weft_group:own_nodes()
     end.

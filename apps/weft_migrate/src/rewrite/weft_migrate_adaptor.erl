@@ -13,6 +13,10 @@
 -export([of_module/1, of_file/1, text/3, later/2, variables/1, body/1]).
 -export_type([adaptor/0, rule/0]).
 
+%% Stands for `erlang' in a call while it is printed: erl_pp leaves that out, and the module that is
+%% rewritten may have a function of that name.
+-define(ERLANG, "ERLANGMODULE").
+
 -type rule() :: #{parameters := [atom()], body := erl_parse:abstract_expr()}.
 -type adaptor() :: #{old := module(),
                      rules := #{{Function :: atom(), arity()} => rule()}}.
@@ -88,9 +92,12 @@ text(Expression, Parameters, Name) ->
     Numbers = maps:from_list(lists:zip(Parameters, lists:seq(1, length(Parameters)))),
     Printed = unicode:characters_to_binary(erl_pp:expr(renamed(Expression, Numbers, Name))),
     Line = re:replace(Printed, "\\s*\\n\\s*", " ", [global, {return, binary}]),
-    pieces(re:split(Line, "ARGUMENT(\\d+)ARGUMENT", [{return, binary}])).
+    Whole = binary:replace(Line, <<?ERLANG>>, <<"erlang">>, [global]),
+    pieces(re:split(Whole, "ARGUMENT(\\d+)ARGUMENT", [{return, binary}])).
 
 renamed({var, Anno, '_'}, _, _) -> {var, Anno, '_'};
+renamed({remote, Anno, {atom, At, erlang}, Function}, Numbers, Name) ->
+    {remote, Anno, {var, At, list_to_atom(?ERLANG)}, renamed(Function, Numbers, Name)};
 renamed({var, Anno, Variable}, Numbers, Name) ->
     case Numbers of
         #{Variable := Number} ->

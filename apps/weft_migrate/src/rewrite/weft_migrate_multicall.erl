@@ -6,6 +6,9 @@
 
 -export([look/2]).
 
+%% `erlang:' is written out, as a module that is rewritten may have a nodes/0 of its own.
+-define(ALL_NODES, <<"[erlang:node() | erlang:nodes()], ">>).
+
 -spec look(weft_migrate_tree:site(), weft_migrate_rule:context()) -> weft_migrate_rule:result().
 look(#{node := Node} = Site, _Context) ->
     case weft_migrate_tree:call(Node) of
@@ -37,7 +40,7 @@ edit(#{form := Form}, Call, Nodes) ->
     case weft_migrate_range:call(Form, Call) of
         {ok, #{module := {Byte, Size}, arguments := [{First, _} | _]}} ->
             {edit, [{Byte, Size, <<"erpc">>}
-                    | [{First, 0, <<"[node() | nodes()], ">>} || Nodes =:= none]], []};
+                    | [{First, 0, ?ALL_NODES} || Nodes =:= none]], []};
         _ ->
             {leave, "its arguments are not understood"}
     end.
