@@ -281,6 +281,47 @@ scopes_move_test_() ->
                    "g() -> [#{id => pg, start => {pg, start_link, [a]}}].\n",
                    "g() -> ?check(pg:which_groups()).\n"]].
 
+%% Without an argument or written out, it is one scope. Its starts stay: weft's runs already.
+the_default_scope_moves_test() ->
+    ?assertEqual([{"a.erl", "f(P) -> weft_pg:join(weft_pg, g, [P]), "
+                            "weft_pg:leave(weft_pg, g, P).\n"},
+                  {"b.erl", "g(P) -> weft_pg:get_members(g), weft_pg:join(pg, P), "
+                            "rpc:call(n, weft_pg, join, [weft_pg, g, P]).\n"},
+                  {"c.erl", "h() -> pg:start_link(), pg:start(pg), pg:start_link(pg),\n"
+                            "  [#{start => {pg, start_link, [pg]}}].\n"}],
+                 written([{"a.erl", "f(P) -> pg:join(pg, g, [P]), pg:leave(pg, g, P).\n"},
+                          {"b.erl", "g(P) -> pg:get_members(g), pg:join(pg, P), "
+                                    "rpc:call(n, pg, join, [pg, g, P]).\n"},
+                          {"c.erl", "h() -> pg:start_link(), pg:start(pg), pg:start_link(pg),\n"
+                                    "  [#{start => {pg, start_link, [pg]}}].\n"}])).
+
+the_default_scope_stays_test_() ->
+    Moving = "f() -> pg:get_members(g).\n",
+    [{"by: " ++ Text, fun() -> stays([{"a.erl", Moving}, {"b.erl", Text}]) end}
+     || Text <- ["-define(S, pg).\ng(P) -> pg:join(?S, g, [P]).\n",
+                 "-define(S, pg).\ng(P) -> rpc:call(n, pg, join, [?S, g, P]).\n",
+                 "g(P) -> [{pg, join, [pg, g, P]}].\n", "g(S, P) -> pg:join(S, g, P).\n"]].
+
+%% The value of the variable may be `pg', and weft's scope has another name.
+what_may_be_the_default_scope_stays_test_() ->
+    Moving = "f(S, P) -> pg:join(S, g, P).\n",
+    [{"by: " ++ Text, fun() -> stays([{"a.erl", Moving}, {"b.erl", Text}]) end}
+     || Text <- ["g() -> pg:which_groups(pg).\n", "g() -> pg:start_link().\n",
+                 "g() -> pg:start(pg).\n", "g() -> [#{start => {pg, start_link, []}}].\n",
+                 "g() -> pg:start_link(pg), pg:join(a, b, self()).\n"]].
+
+what_may_be_the_default_scope_has_a_reason_test_() ->
+    Said = fun(Name, Place) ->
+                   Staying = weft_migrate_names:stay([{scopes, Place},
+                                                      {scopes, {edited, any, "g", 2}}]),
+                   weft_migrate_names:decided({edit, [], []}, [{scopes, Name}], Staying)
+           end,
+    [[?_assertEqual({hold, "it may be the default scope, which is weft_pg with weft (f:1)"},
+                    Said(any, Place)),
+      ?_assertEqual({hold, "another place that may be of this scope stays with pg (g:2)"},
+                    Said({name, pg}, Place))]
+     || Place <- [{edited, {name, pg}, "f", 1}, {left, start, "f", 1}]].
+
 %% ---- groups of pg2 ----
 
 %% As in ejabberd, which asks for the closest process of a group.

@@ -37,10 +37,20 @@ called(#{rules := Rules} = Adaptor, Site, #{function := Function, arguments := A
     case {weft_migrate_tree:is_macro(Site), is_kept(Adaptor, Site, Function, Context), Rules} of
         {true, _, _} -> {leave, "it is in a macro"};
         {false, true, _} -> {leave, "this file says what names of the old module mean"};
-        {false, false, #{Key := Rule}} -> weft_migrate_use:edits(Site, Rule, Context);
+        {false, false, #{Key := Rule}} ->
+            Scope = weft_migrate_scope:edits(Rule, Function, Arguments, Site),
+            in_scope(Scope, Site, Rule, Context);
         {false, false, _} -> {leave, lists:flatten(io_lib:format("nothing means the same as ~ts/~w",
                                                           [Function, length(Arguments)]))}
     end.
+
+in_scope({ok, OfScope}, Site, Rule, Context) ->
+    case weft_migrate_use:edits(Site, Rule, Context) of
+        {edit, Edits, Names} -> {edit, OfScope ++ Edits, Names};
+        Leave -> Leave
+    end;
+in_scope(Leave, _, _, _) ->
+    Leave.
 
 is_kept(#{old := Old} = Adaptor, Site, Function, #{meanings := Meanings}) ->
     not lists:member(Function, ?LOCKS)
@@ -118,35 +128,50 @@ in(_, _, []) ->
 leave_if(true, Reason) -> {leave, Reason};
 leave_if(false, _Reason) -> none.
 
+%% What is an argument of the old module is a name or the like, even if it is the same word.
+applied(#{old := Old} = Adaptor, Site, Application) ->
+    case weft_migrate_tree:call(Application) of
+        {ok, #{module := Old}} -> none;
+        _ -> passed(Adaptor, Site, Application)
+    end.
+
 %% rpc:call(Node, pg, join, [Group, Pid]) is a call if all of it is written out. That of `global'
 %% may be about a name, and then it would have to move with all places of it.
-applied(#{old := Old, rules := Rules}, #{node := Node, form := Form} = Site, Application)
-  when Old =/= global ->
-    case applied_key(Node, Application) of
-        Key when is_map_key(Key, Rules) ->
-            case weft_migrate_tree:is_macro(Site) orelse started(Node, Form, Key,
-                                                                 map_get(Key, Rules)) of
+passed(#{old := Old, rules := Rules}, #{node := Node} = Site, Application) when Old =/= global ->
+    case rule(to_be_called(Node, Application), Rules) of
+        {Function, Arguments, Rule} ->
+            case weft_migrate_tree:is_macro(Site)
+                     orelse started(Site, Function, Arguments, Rule) of
                 {edit, _, _} = Edit -> Edit;
                 _ -> argument(Old, Node, Application)
             end;
-        _ -> argument(Old, Node, Application)
+        none -> argument(Old, Node, Application)
     end;
-applied(#{old := Old}, #{node := Node}, Application) ->
+passed(#{old := Old}, #{node := Node}, Application) ->
     argument(Old, Node, Application).
 
-applied_key(Node, Application) ->
+to_be_called(Node, Application) ->
     Arguments = erl_syntax:application_arguments(Application),
     case {weft_migrate_tree:is_applying(weft_migrate_tree:call(Application)),
           lists:dropwhile(fun(Argument) -> Argument =/= Node end, Arguments)} of
-        {true, [Node, Function, List | _]} -> key(Function, List);
+        {true, [Node, Function, List | _]} -> written(Function, List);
         _ -> none
     end.
 
-key(Function, Arguments) ->
+%% A function and its arguments, if both are written out.
+written(Function, Arguments) ->
     case {weft_migrate_tree:atom(Function), erl_syntax:is_proper_list(Arguments)} of
-        {{ok, Name}, true} -> {Name, erl_syntax:list_length(Arguments)};
+        {{ok, Name}, true} -> {Name, erl_syntax:list_elements(Arguments)};
         _ -> none
     end.
+
+rule({Function, Arguments}, Rules) ->
+    case maps:find({Function, length(Arguments)}, Rules) of
+        {ok, Rule} -> {Function, Arguments, Rule};
+        error -> none
+    end;
+rule(none, _Rules) ->
+    none.
 
 %% `global' is an ordinary word, too: as an argument it is a module only where something is called.
 argument(Old, Node, Application) ->
@@ -187,16 +212,16 @@ is_module(_, []) -> false.
 
 %% {Module, Function, [...]} that is surely the start of a child of a supervisor is a call; what
 %% else looks like that is left.
-start(#{old := Old, rules := Rules}, #{node := Node, form := Form} = Site, Tuple, Above) ->
+start(#{old := Old, rules := Rules}, #{node := Node} = Site, Tuple, Above) ->
     case erl_syntax:tuple_elements(Tuple) of
-        [Node, Function, Arguments] ->
-            Key = key(Function, Arguments),
+        [Node, Function, List] ->
+            Written = written(Function, List),
             IsSure = is_start(Tuple, Above) andalso not weft_migrate_tree:is_macro(Site),
-            case {Key, Rules} of
+            case {Written, rule(Written, Rules)} of
                 {none, _} -> none;
-                {_, #{Key := Rule}} when IsSure -> started(Node, Form, Key, Rule);
+                {_, {Name, Arguments, Rule}} when IsSure -> started(Site, Name, Arguments, Rule);
                 {{Name, _}, _} ->
-                    leave_if(weft_migrate_old:is_function(Old, Name, Arguments)
+                    leave_if(weft_migrate_old:is_function(Old, Name, List)
                                  andalso not weft_migrate_tree:is_pattern(Site),
                              "it is a function to be called by someone else")
             end;
@@ -204,11 +229,15 @@ start(#{old := Old, rules := Rules}, #{node := Node, form := Form} = Site, Tuple
             none
     end.
 
-started(Node, Form, {Function, _}, #{parameters := Parameters} = Rule) ->
+started(#{node := Node, form := Form} = Site, Function, Arguments,
+        #{parameters := Parameters} = Rule) ->
     case {weft_migrate_adaptor:body(Rule),
+          weft_migrate_scope:edits(Rule, Function, Arguments, Site),
           weft_migrate_range:word(Form, weft_migrate_tree:place(Node))} of
-        {{call, Module, Function, Parameters}, {ok, {Byte, Size}}} ->
-            {edit, [{Byte, Size, atom_to_binary(Module)}], []};
+        {{call, Module, Function, Parameters}, {ok, OfScope}, {ok, {Byte, Size}}} ->
+            {edit, [{Byte, Size, atom_to_binary(Module)} | OfScope], []};
+        {_, {leave, _} = Leave, _} ->
+            Leave;
         _ ->
             {leave, "it is a function to be called by someone else"}
     end.

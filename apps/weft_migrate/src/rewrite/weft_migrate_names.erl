@@ -7,7 +7,8 @@
 %% The places of all files are collected first. A place names an atom, or possibly any name: by a
 %% variable, a macro of unknown value, a function that is passed on. A place that stays keeps its
 %% name where it is. If one that may be of any name stays, or one that would be rewritten may be of
-%% a name that stays, nobody knows which names are concerned, so all of them stay. A name that is
+%% a name that stays, nobody knows which names are concerned, so all of them stay. So do scopes, if
+%% one of them may be the default one, which has another name with weft. A name that is
 %% only looked up stays, too: who registers it is not in these files; so does one that OTP itself
 %% asks `global' for. Names, locks, scopes and groups have nothing to do with each other.
 -module(weft_migrate_names).
@@ -16,13 +17,15 @@
 -export_type([kind/0, name/0, place/0, staying/0]).
 
 -type kind() :: names | locks | scopes | groups.
--type name() :: {name, atom()} | any.
+%% `start': a start of the default scope of `pg', which stays and keeps nothing.
+-type name() :: {name, atom()} | any | start.
 %% `edited' is what would be, if all other places of the name are too; `registered', if it gives a
 %% process that name.
 -type place() :: {left | edited | registered, name(), file:filename_all(), Line :: pos_integer()}.
 %% Literal names that stay, each with a place; and places that keep what is not literal, and all
-%% other literal names. `unregistered': only looked up; `otp': OTP asks for it.
--type keeper() :: place() | unregistered | otp | none.
+%% other literal names. `unregistered': only looked up; `otp': OTP asks for it; `default': it may be
+%% the default scope, of which there is this place.
+-type keeper() :: place() | unregistered | otp | {default, place()} | none.
 -type staying() :: #{kind() => #{literal := #{name() => keeper()}, any := keeper(),
                                  others := keeper()}}.
 
@@ -30,13 +33,6 @@
                   register_name_external, re_register_name_external, unregister_name_external]).
 -define(OF_ALL_NAMES, [registered_names, sync]).
 -define(OF_LOCK, [set_lock, del_lock, trans]).
-%% Of pg: these have the scope as their first argument, or are about the default one.
--define(OF_SCOPE, [{start, 1}, {start_link, 1}, {join, 3}, {leave, 3}, {get_members, 2},
-                   {get_local_members, 2}, {which_groups, 1}, {which_local_groups, 1},
-                   {monitor_scope, 1}, {monitor, 2}, {demonitor, 2}]).
--define(OF_DEFAULT_SCOPE, [{join, 2}, {leave, 2}, {get_members, 1}, {get_local_members, 1},
-                           {which_groups, 0}, {which_local_groups, 0}, {monitor_scope, 0},
-                           {monitor, 1}, {demonitor, 1}]).
 %% Of pg2. What else it has, as starting it, is about all groups.
 -define(OF_GROUP, [{create, 1}, {delete, 1}, {join, 2}, {leave, 2}, {get_members, 1},
                    {get_local_members, 1}, {get_closest_pid, 1}]).
@@ -95,11 +91,14 @@ of_call(_, _, _) -> [{names, any}].
 of_pg(_Function, any, _Known) ->
     [{scopes, any}];
 of_pg(Function, Arguments, Known) ->
-    Key = {Function, length(Arguments)},
-    case {lists:member(Key, ?OF_SCOPE), lists:member(Key, ?OF_DEFAULT_SCOPE)} of
-        {true, _} -> [{scopes, named(hd(Arguments), Known)}];
-        {_, true} -> [{scopes, {name, pg}}];
-        _ -> []
+    Scope = case weft_migrate_scope:of_function(Function, length(Arguments)) of
+                first -> [named(hd(Arguments), Known)];
+                default -> [{name, pg}];
+                none -> []
+            end,
+    case {Scope, weft_migrate_scope:is_start(Function)} of
+        {[{name, pg}], true} -> [{scopes, start}];
+        _ -> [{scopes, Name} || Name <- Scope]
     end.
 
 of_pg2(Function, [Group | _] = Arguments, Known) ->
@@ -260,11 +259,14 @@ stay(Places) ->
                     || Kind <- [names, locks, scopes, groups]]).
 
 stay(Kind, Places) ->
-    Left = [Place || {left, _, _, _} = Place <- Places],
+    Left = [Place || {left, Name, _, _} = Place <- Places, Name =/= start],
     Literal = maps:from_list([{Name, Place} || {_, {name, _} = Name, _, _} = Place
                                                    <- lists:reverse(Left)]),
-    {Any, Others} = unknown(Left, lists:keyfind(any, 2, Left),
-                            lists:keyfind(any, 2, Places -- Left)),
+    {Any, Others} = case lists:keyfind(any, 2, Left) of
+                        false -> unknown(Left, lists:keyfind(any, 2, Places -- Left),
+                                         defaults(Kind, Places));
+                        Place -> {Place, Place}
+                    end,
     Staying = #{literal => Literal, any => Any, others => Others},
     case Kind of
         names -> unregistered(Places, Staying#{literal := maps:merge(Literal, of_otp())});
@@ -285,10 +287,16 @@ unregistered(Places, #{literal := Literal, any := Any} = Staying) ->
                         _ -> Any
                     end}.
 
-unknown([], _, _) -> {none, none};
-unknown(_, {left, _, _, _} = Any, _) -> {Any, Any};
-unknown([First | _], false, {_, _, _, _} = Any) -> {First, Any};
-unknown(_, false, false) -> {none, none}.
+%% Is one kept that may be any? One that may be the default scope does not move with places of that
+%% one: its value would still be `pg'.
+unknown(_, false, _) -> {none, none};
+unknown([First | _], Any, _) -> {First, Any};
+unknown([], Any, [Default | _]) -> {{default, Default}, Any};
+unknown([], _Any, []) -> {none, none}.
+
+defaults(scopes, Places) ->
+    [Place || {_, Name, _, _} = Place <- Places, Name =:= start orelse Name =:= {name, pg}];
+defaults(_, _) -> [].
 
 %% @doc The answer of a rule for a site about something of a kind, as far as that may move.
 -spec decided(weft_migrate_rule:result(), [{kind(), name()}], staying()) ->
@@ -302,6 +310,9 @@ decided({edit, _, _} = Edit, Of, Staying) ->
             {hold, "OTP itself asks global for this name"};
         [{_, _, unregistered} | _] ->
             {hold, "nothing in these files registers it, so who does may stay with global"};
+        [{_, _, {default, {_, _, File, Line}}} | _] ->
+            {hold, lists:flatten(io_lib:format("it may be the default scope, which is weft_pg with "
+                                               "weft (~ts:~w)", [File, Line]))};
         [{Kind, Name, {_, Name, File, Line}} | _] when Name =/= any ->
             held("of this ", Kind, File, Line);
         [{Kind, _, {_, _, File, Line}} | _] ->
