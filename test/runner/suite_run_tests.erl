@@ -86,7 +86,8 @@ ct_suite() ->
      "end_per_group(_, _) -> ok.\n"
      "end_per_testcase(ends_badly, _) -> error(at_its_end);\n"
      "end_per_testcase(_, _) -> ok.\n"
-     "passes(_) -> ok.\nends_badly(_) -> ok.\nfails(_) -> error(on_purpose).\nskips(_) -> {skip, \"no\"}.\n"}.
+     "passes(_) -> ok.\nends_badly(_) -> ok.\nfails(_) -> error(on_purpose).\n"
+     "skips(_) -> {skip, \"no\"}.\n"}.
 
 %% --- an emulator that runs them ---------------------------------------------------------------
 
