@@ -14,6 +14,24 @@ groups_get_names_and_nodes_test() ->
     ?assertEqual(#{seeds => [n1], groups => #{group_1 => [n1, n2, n3], group_2 => [n3, n4, n5]}},
                  weft_bench_cluster:named(Shape, NameOf)).
 
+%% Clusters of different sizes are compared with each other.
+nodes_of_all_clusters_have_the_same_flags_test() ->
+    Flags = fun(Count) -> weft_bench_nodes:flags({cluster, weft_bench_cluster:shape(Count, [])}) end,
+    ?assertEqual([Flags(1)], lists:usort([Flags(Count) || Count <- lists:seq(1, 40)])),
+    ?assertEqual([Flags(1)], lists:usort([weft_bench_nodes:flags({fan, Count})
+                                          || Count <- [2, 10]])),
+    ?assertEqual(["+S", "1:1"], lists:sublist(Flags(1) -- weft_bench_nodes:flags(pair), 2)),
+    ?assertEqual([weft_bench_nodes:flags(pair)],
+                 lists:usort([weft_bench_nodes:flags(Layout)
+                              || Layout <- [alone, trio, {cluster, (weft_bench_cluster:shape(3, []))
+                                                                       #{schedulers => all}}]])).
+
+flags_of_clusters_are_told_where_there_are_clusters_test() ->
+    Cluster = {cluster, weft_bench_cluster:shape(2, [])},
+    ?assertEqual([], weft_bench_environment:of_clusters([pair, alone])),
+    [{"flags_of_clusters", Told}] = weft_bench_environment:of_clusters([pair, Cluster, Cluster]),
+    ?assertEqual(lists:append(lists:join(" ", weft_bench_nodes:flags(Cluster))), Told).
+
 nodes_that_are_not_there_can_not_be_reached_test() ->
     ?assertEqual(['none@nowhere'], weft_bench_cluster:unreachable([node(), 'none@nowhere'])).
 

@@ -365,6 +365,14 @@ each_figure_has_cells_test() ->
      || #{id := Id, cells := Cells} <- weft_papers_figures:figures(),
         Options <- [[], ["--quick"]]].
 
+%% What is compared in it has the same emulators, on few nodes and on many.
+all_clusters_of_a_figure_have_the_same_flags_test() ->
+    [?assertMatch({Id, [_]}, {Id, Flags})
+     || #{id := Id, cells := Cells} <- weft_papers_figures:figures(), Options <- [[], ["--quick"]],
+        [_ | _] = Flags <- [lists:usort([weft_bench_nodes:flags(Layout)
+                                         || #{layout := {_, _} = Layout}
+                                                <- weft_papers_found:cells(Cells ++ Options)])]].
+
 %% As if all its cells had been measured, with every metric.
 each_figure_finds_something_in_its_cells_test_() ->
     [{lists:flatten([Id, $\s, Options]),

@@ -4,7 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([findings/2, says/3, measured/1]).
+-export([findings/2, says/3, measured/1, cells/1]).
 
 -type verdict() :: agrees | differs | open.
 -type rows() :: [tuple()].
@@ -35,19 +35,24 @@ as_expected(_, Others) ->
 %% @doc Every metric of each cell that a command measures with these arguments, made up.
 -spec measured([string()]) -> rows().
 measured(Arguments) ->
+    [{row_cell(Cell), Variant, Metric, [100 + Nodes]}
+     || #{pairs := Nodes, variants := Variants} = Cell <- cells(Arguments), Variant <- Variants,
+        {Metric, _, _, _} <- weft_report_record:metrics(), Metric =/= skipped, Metric =/= failed].
+
+%% @doc The cells that a command measures with these arguments, each with the variants asked for.
+-spec cells([string()]) -> [weft_bench_workload:cell()].
+cells(Arguments) ->
     #{workloads := Workloads} = More = weft_papers:more(),
     {ok, Given, _, _} = weft_argparse:parse(Arguments, weft_bench_cli:command(More), "bin/bench"),
     Scope = case Given of
                 #{quick := true} -> quick;
                 #{} -> full
             end,
-    [{row_cell(Cell), Variant, Metric, [100 + Nodes]}
-     || #{pairs := Nodes} = Cell
+    [Cell#{variants := [Variant || Variant <- Variants,
+                                   lists:member(Variant, maps:get(variants, Given, [Variant]))]}
+     || #{variants := Variants} = Cell
             <- weft_bench_workload:cells(weft_bench_workload:modules() ++ Workloads, Scope),
-        is_given(Cell, Given),
-        Variant <- maps:get(variants, Cell), lists:member(Variant, maps:get(variants, Given,
-                                                                            [Variant])),
-        {Metric, _, _, _} <- weft_report_record:metrics(), Metric =/= skipped, Metric =/= failed].
+        is_given(Cell, Given)].
 
 is_given(#{suite := Suite} = Cell, #{suites := Suites, only := Only}) ->
     lists:member(atom_to_list(Suite), Suites)

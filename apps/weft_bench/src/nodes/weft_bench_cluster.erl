@@ -5,7 +5,9 @@
 %% A shape is how many nodes there are, numbered from 1, and the groups of those that talk most with
 %% each other; nodes in two groups join them. Groups are links with the variant `weft_groups', and
 %% say nothing to the others. Connections are counted as sockets, so that all carriers are measured
-%% by the same thing.
+%% by the same thing. Each node has one scheduler, as if it was a small host. With
+%% `schedulers => all' it has one for each core, for a few nodes that are compared with programs that
+%% use all cores, or in which something holds up what could run beside it.
 -module(weft_bench_cluster).
 
 -export([shape/2, with_nodes/4, with_layout/4, in_place/4, roles/1, named/2, await/1, connect/1,
@@ -13,7 +15,7 @@
 -export([group/1, unreachable/1, traffic/0, received_bytes/0]).
 -export_type([shape/0, named/0, traffic/0]).
 
--type shape() :: #{nodes := pos_integer(), groups := [[pos_integer(), ...]]}.
+-type shape() :: #{nodes := pos_integer(), groups := [[pos_integer(), ...]], schedulers => all}.
 %% The same with names of nodes.
 -type named() :: #{seeds := [node()], groups := #{Group :: atom() => [node()]}}.
 %% Of one node: sockets to other nodes, and what came in through those that are still open. A

@@ -9,7 +9,9 @@
 %% connection of `a' but with it. Nodes are ruled by way of their standard input and output
 %% (`peer'), so that the connections under test carry the workload and nothing else. All variants
 %% have the same flags of the emulator: busy waiting is off, since more nodes than cores would steal
-%% each other's time.
+%% each other's time. Nodes of `fan' and of clusters have one scheduler and few other threads each,
+%% however many there are, since clusters of different sizes are compared with each other; a shape
+%% may say otherwise (`weft_bench_cluster'). Those of the other layouts have threads for all cores.
 -module(weft_bench_nodes).
 
 -export([start/3, stop/1, call/5, ahead_us/2, node/2, roles/1, cpu_us/1, cpu_us_of/1, flags/1,
@@ -39,7 +41,7 @@
 -define(CALL_MS, 20000).
 %% Nodes that boot at the same time: each wants a core for a fifth of a second.
 -define(BOOTING_MAX, 8).
--define(FEW, 4).
+-define(ONE_SCHEDULER, ["+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1"]).
 -define(STAT_BYTES_MAX, 4096).
 %% Nodes that are named if they do not boot.
 -define(TOLD_MAX, 5).
@@ -58,7 +60,7 @@ start(Variant, Layout, #{place := Place} = Context) ->
               false -> none
           end,
     Links = [{node_name(Role1, Names), node_name(Role2, Names)} || {Role1, Role2} <- links(Roles)],
-    Arguments = common(Variant, length(Roles)) ++ layout_arguments(Layout)
+    Arguments = common(Variant, Layout) ++ layout_arguments(Layout)
         ++ weft_bench_variant:arguments(Variant, Context#{tls => Tls, links => Links,
                                                           shape => shape(Layout, Names)}),
     Boots = [{Role, boot(Role, Name, Arguments, Context)} || {Role, Name} <- maps:to_list(Names)],
@@ -137,22 +139,25 @@ node_name(Role, Names) ->
     {Name, Host} = maps:get(Role, Names),
     list_to_atom(Name ++ "@" ++ Host).
 
-%% @doc Flags of the emulator and the kernel that all nodes of a cluster of this size have.
--spec flags(Count :: pos_integer()) -> [string()].
-flags(Count) ->
-    emulator_flags(Count) ++ ["-connect_all", "false"].
+%% @doc Flags of the emulator and the kernel that all nodes of a layout have.
+-spec flags(layout()) -> [string()].
+flags(Layout) ->
+    emulator_flags(Layout) ++ ["-connect_all", "false"].
 
-emulator_flags(Count) ->
+emulator_flags(Layout) ->
     ["+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none",
-     "-kernel", "prevent_overlapping_partitions", "false"]
-        ++ [Flag || Count > ?FEW, Flag <- ["+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1"]].
+     "-kernel", "prevent_overlapping_partitions", "false" | schedulers(Layout)].
 
-common(Variant, Count) ->
-    Flags = case weft_bench_variant:connects_all(Variant) of
-                true -> emulator_flags(Count);
-                false -> flags(Count)
-            end,
-    Flags.
+schedulers({fan, _}) -> ?ONE_SCHEDULER;
+schedulers({_Cluster, #{schedulers := all}}) -> [];
+schedulers({_Cluster, _Shape}) -> ?ONE_SCHEDULER;
+schedulers(_ForAllCores) -> [].
+
+common(Variant, Layout) ->
+    case weft_bench_variant:connects_all(Variant) of
+        true -> emulator_flags(Layout);
+        false -> flags(Layout)
+    end.
 
 %% @doc Directories of the code that workloads of whatever application need: all that is not part of
 %% OTP.

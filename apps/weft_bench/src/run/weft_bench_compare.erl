@@ -146,8 +146,9 @@ read_cells(Dir) ->
 differences(Old, New) ->
     [{Key, maps:get(Key, Old, <<>>), maps:get(Key, New, <<>>)}
      || Key <- [<<"otp_release">>, <<"kernel">>, <<"processor">>, <<"cores">>,
-                <<"congestion_control">>, <<"flags_of_nodes">>, <<"scope">>, <<"quota">>,
-                <<"deployment">>, <<"hosts">>, <<"variant">>, <<"node_count">>
+                <<"congestion_control">>, <<"flags_of_nodes">>, <<"flags_of_clusters">>,
+                <<"scope">>, <<"quota">>, <<"deployment">>, <<"hosts">>, <<"variant">>,
+                <<"node_count">>
                 | configured(maps:merge(Old, New))],
         maps:get(Key, Old, <<>>) =/= maps:get(Key, New, <<>>)].
 

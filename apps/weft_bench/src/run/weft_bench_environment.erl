@@ -3,7 +3,7 @@
 %% source. Written when the run starts, as `environment.csv'; what a system does not tell is empty.
 -module(weft_bench_environment).
 
--export([gather/1, of_hosts/1, write/2, congestion_control/1]).
+-export([gather/1, of_clusters/1, of_hosts/1, write/2, congestion_control/1]).
 
 %% What a host says of the code, which is that of this machine, and of others.
 -define(NOT_OF_HOSTS, ["date", "commit", "flags_of_nodes"]).
@@ -25,8 +25,18 @@ gather(Given) ->
      {"congestion_control_of_the_machine", file("/proc/sys/net/ipv4/tcp_congestion_control")},
      {"tcp_rmem", file("/proc/sys/net/ipv4/tcp_rmem")},
      {"tcp_wmem", file("/proc/sys/net/ipv4/tcp_wmem")},
-     {"flags_of_nodes", lists:append(lists:join(" ", weft_bench_nodes:flags(2)))}
+     {"flags_of_nodes", flags(pair)}
      | Given].
+
+flags(Layout) -> lists:append(lists:join(" ", weft_bench_nodes:flags(Layout))).
+
+%% @doc What the nodes of clusters have instead, if some of these layouts are clusters.
+-spec of_clusters([weft_bench_nodes:layout()]) -> [{Key :: string(), Value :: string()}].
+of_clusters(Layouts) ->
+    case lists:usort([flags(Layout) || {_, _} = Layout <- Layouts]) of
+        [] -> [];
+        Flags -> [{"flags_of_clusters", lists:append(lists:join("; ", Flags))}]
+    end.
 
 %% @doc What was gathered on several hosts, for one file: what they have in common once, and the
 %% rest with the address of each.

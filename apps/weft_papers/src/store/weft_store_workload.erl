@@ -21,7 +21,9 @@
 %%                   while one node after the other is killed and started again
 %% '''
 %% Values have 1 KB (`size_bytes'), in three copies (one, on one node), in memory. The nodes of
-%% clients are no part of the store, and their processor time is counted apart.
+%% clients are no part of the store, and their processor time is counted apart. Nodes have one
+%% scheduler; those of riak_spawned and riak_supervised have one for each core, since a supervisor
+%% holds up what could run beside it.
 -module(weft_store_workload).
 -behaviour(weft_bench_workload).
 
@@ -63,12 +65,15 @@ cells(full) ->
         ++ even([4, 8, 24], 10000) ++ [elasticity(90000), availability(235000)].
 
 walls(Sizes, Clients, DurationMs) ->
-    [cell(Workload, Size, 1, Count, Size, DurationMs)
+    [on_all_cores(cell(Workload, Size, 1, Count, Size, DurationMs))
      || Size <- Sizes, Count <- Clients, Workload <- [riak_spawned, riak_supervised]].
 
 rates(Sizes, Clients, DurationMs) ->
-    [cell(Workload, Size, 1, Clients, Size, 2 * DurationMs)
+    [on_all_cores(cell(Workload, Size, 1, Clients, Size, 2 * DurationMs))
      || Size <- Sizes, Workload <- [riak_spawned_rate, riak_supervised_rate]].
+
+on_all_cores(#{layout := {cluster, Shape}} = Cell) ->
+    Cell#{layout := {cluster, Shape#{schedulers => all}}}.
 
 %% Nodes with a small part of a core do few operations, and take long to have the keys.
 growths(Sizes, DurationMs) ->

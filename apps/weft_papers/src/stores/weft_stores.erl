@@ -131,7 +131,7 @@ loads(#{clients := Counts}) ->
 
 of_program(Store, Own, Dir, Rows) ->
     weft_bench_cluster:in_place(
-      stock_mesh, {cluster, weft_bench_cluster:shape(1, [])}, Dir,
+      stock_mesh, {cluster, shape(1)}, Dir,
       fun(Place, Nodes) ->
           {Running, Programs} = weft_stores_program:start(Store, ?COPIES, Own, {Place, Nodes}),
           Losses = fun() ->
@@ -157,7 +157,7 @@ of_nodes(Store, Own, Dir, Rows) ->
                  false -> weft_stores_nodes
              end,
     weft_bench_cluster:with_nodes(
-      Variant, weft_bench_cluster:shape(?COPIES, []), Dir,
+      Variant, shape(?COPIES), Dir,
       fun(Nodes) ->
           ok = Module:start(Store, Own, Nodes),
           Losses = fun() ->
@@ -167,6 +167,9 @@ of_nodes(Store, Own, Dir, Rows) ->
                    end,
           Rows(work(Module, Store, Nodes), Losses)
       end).
+
+%% What they are compared with runs on all cores.
+shape(Count) -> (weft_bench_cluster:shape(Count, []))#{schedulers => all}.
 
 %% What clients on the first node do for a load, when all keys are there.
 work(Module, Store, Nodes) ->
