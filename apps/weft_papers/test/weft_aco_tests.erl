@@ -156,6 +156,18 @@ started(Call) ->
         [] -> started(Call)
     end.
 
+%% Of repetitions that draw the same nobody could tell how far they differ.
+each_repetition_of_the_quality_draws_something_else_test() ->
+    [Cell | _] = [Cell || #{workload := aco_quality} = Cell <- weft_aco_workload:cells(full)],
+    Drawn = fun(Repetition, Colonies) ->
+                [Seed || #{seed := Seed} <- weft_aco_workload:quality_options(
+                                              Cell#{repetition => Repetition,
+                                                    streams := Colonies})]
+            end,
+    ?assertEqual(3, length(lists:usort([Drawn(Repetition, 1) || Repetition <- [1, 2, 3]]))),
+    ?assertEqual(5, length(Drawn(2, 1))),
+    ?assertEqual(Drawn(2, 1), Drawn(2, 16)).
+
 bad_options_are_told_test_() ->
     [?_assertMatch({Part, {match, _}}, {Part, re:run(text(Options), Part)})
      || {Options, Part} <- [{#{version => tl, colonies => 12}, "12 colonies on 11 nodes"},

@@ -10,7 +10,7 @@
 -behaviour(weft_bench_workload).
 
 -export([cells/1, run/2]).
--export([names/2]).
+-export([names/2, quality_options/1]).
 
 -define(RUN_MS, 150000).
 -define(OPEN_MS, 60000).
@@ -106,15 +106,21 @@ run(#{with := {killed, _}} = Cell, Nodes) ->
     {Values, Kills} = weft_aco_killer:during(Nodes, ?KILL_EVERY_MS,
                                              fun() -> version_run(Cell, Nodes) end),
     {ok, Values ++ [{kills, Kills}]};
-run(#{streams := Colonies, with := {quality, Problems, Rounds}}, Nodes) ->
-    Results = [weft_bench_cluster:run(weft_aco, Rounds#{version => tl, colonies => Colonies,
-                                                        problem => problem(Number),
-                                                        best_known => Best}, Nodes, ?RUN_MS)
-               || {Number, Best} <- lists:zip(lists:seq(1, Problems),
-                                              lists:sublist(?BEST_KNOWN, Problems))],
+run(#{with := {quality, Problems, _}} = Cell, Nodes) ->
+    Results = [weft_bench_cluster:run(weft_aco, Options, Nodes, ?RUN_MS)
+               || Options <- quality_options(Cell)],
     {ok, [{Metric, lists:sum([proplists:get_value(Metric, Result) || Result <- Results])
                        / Problems}
           || Metric <- [cost_error_percent, duration_s]]}.
+
+%% @private For tests: what the program gets for each problem. Each repetition draws something else,
+%% and the same with all numbers of colonies.
+-spec quality_options(weft_bench_workload:cell()) -> [map()].
+quality_options(#{streams := Colonies, repetition := Repetition,
+                  with := {quality, Problems, Rounds}}) ->
+    [Rounds#{version => tl, colonies => Colonies, seed => Repetition, problem => problem(Number),
+             best_known => Best}
+     || {Number, Best} <- lists:zip(lists:seq(1, Problems), lists:sublist(?BEST_KNOWN, Problems))].
 
 version_run(#{workload := Workload, streams := Colonies, with := {_, Rounds}}, Nodes) ->
     Version = version(Workload),
