@@ -5,10 +5,12 @@
 %% are cells of the benchmark.
 -module(weft_papers_program).
 
--export([arguments/1, run/5, lines/1]).
+-export([arguments/1, nodes_max/0, run/5, lines/1]).
 
 -define(MINUTES, 10).
 -define(CALL_MS, 60000).
+%% As many as a cell of the benchmark has at most, on a machine that has the memory.
+-define(NODES_MAX, 256).
 
 %% @doc The arguments of each of them, with the variant that is the default.
 -spec arguments(weft_bench_variant:variant()) -> [weft_argparse:argument()].
@@ -20,6 +22,10 @@ arguments(Variant) ->
        default => ?MINUTES,
        help => ["the program is ended after so long (default ", integer_to_list(?MINUTES), ")"]}
      | weft_bench_arguments:common("where the logs of the nodes go")].
+
+%% @doc How many nodes a command of a program starts at most: each is an emulator of this machine.
+-spec nodes_max() -> pos_integer().
+nodes_max() -> ?NODES_MAX.
 
 %% @doc Runs the program on new nodes of that shape, which get these modules first. Its options are
 %% made of the names of the nodes. The error is a text.

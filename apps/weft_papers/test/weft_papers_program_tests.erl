@@ -85,6 +85,21 @@ in_file(Text, Extension, Read) ->
 
 %% ---- command lines ----
 
+%% Each is an emulator of this machine.
+more_nodes_than_there_may_be_are_refused_with_their_number_test() ->
+    [begin
+         {error, Told} = weft_argparse:parse(Words, Module:command(), "program"),
+         ?assertEqual({Words, []}, {Words, weft_report_said:missing(
+                                             Parts, unicode:characters_to_list(Told))})
+     end || {Module, Words, Parts} <-
+                [{weft_aco_command, ["--levels", "8"], [7, {256, "nodes"}, 383]},
+                 {weft_aco_command, ["--levels", "1000000"], [7, {256, "nodes"}]},
+                 {weft_orbit_command, ["--nodes", "257"], ["--nodes is 257", "up to 256"]},
+                 {weft_city_command, ["--nodes", "257"], ["--nodes is 257", "up to 256"]},
+                 {weft_de_bench, ["x", "--nodes", "257"], ["--nodes is 257", "up to 256"]}]],
+    {ok, #{levels := 7}, _, _} = weft_argparse:parse(["--levels", "7"], weft_aco_command:command(),
+                                                     "program").
+
 bad_arguments_start_no_nodes_test_() ->
     [?_assertEqual({2, Module, Arguments}, {Module:main(Arguments), Module, Arguments})
      || {Module, Arguments} <-

@@ -6,6 +6,9 @@
 -export([command/0, main/1]).
 
 -define(JOBS, 40).
+-define(DEGREE, 2).
+%% Of a tree of more levels nobody needs to know how many nodes it has.
+-define(COUNTED_MAX, 60).
 
 %% @doc Exit status: 0 a schedule was found, 1 it failed, 2 bad arguments.
 -spec main([string()]) -> 0 | 1 | 2.
@@ -31,17 +34,36 @@ command() ->
              help => "of the random numbers of the ants (default 1)"},
            #{name => version, long => "-version", type => {atom, [tl, ml, gr, sr]}, value => "V",
              default => tl, help => "tl, ml, gr or sr (default tl)"},
-           count(levels, 2, 2, "of the tree of degree 2: 2 has 5 nodes, 3 has 11, 4 has 23"),
-           count(ants, 1, 10, "of each colony"),
-           count(rounds, 1, 20, "after each all are told the best schedule"),
-           count(iterations, 1, 20, "of each ant in a round")
+           (count(levels, 2, "of the tree of degree 2: 2 has 5 nodes, 3 has 11, 4 has 23"))#{
+             type := {custom, fun levels/1}},
+           count(ants, 10, "of each colony"),
+           count(rounds, 20, "after each all are told the best schedule"),
+           count(iterations, 20, "of each ant in a round")
            | weft_papers_program:arguments(stock_mesh)],
       handler => fun given/1}.
 
-count(Name, Min, Default, Help) ->
-    #{name => Name, long => [$- | atom_to_list(Name)], type => {integer, [{min, Min}]},
+count(Name, Default, Help) ->
+    #{name => Name, long => [$- | atom_to_list(Name)], type => {integer, [{min, 1}]},
       value => "N", default => Default,
       help => [Help, " (default ", integer_to_list(Default), ")"]}.
+
+%% Each node is an emulator of this machine.
+levels(Text) ->
+    Max = weft_papers_program:nodes_max(),
+    Most = weft_aco_tree:levels(Max, ?DEGREE),
+    case string:to_integer(Text) of
+        {Levels, ""} when Levels >= 2, Levels =< Most -> Levels;
+        {Levels, ""} when Levels > Most, Levels =< ?COUNTED_MAX ->
+            throw([wanted_levels(Most, Max),
+                   io_lib:format(", and that has ~b", [node_count(Levels)])]);
+        _ ->
+            throw(wanted_levels(Most, Max))
+    end.
+
+wanted_levels(Most, Max) ->
+    io_lib:format("a whole number from 2 on up to ~b: there may be ~b nodes", [Most, Max]).
+
+node_count(Levels) -> weft_aco_tree:needed(Levels, ?DEGREE).
 
 given(#{version := Version, variant := Variant} = Given) ->
     case {weft_aco_workload:names(Version, Variant), weft_bench_variant:is_weft(Variant)} of
@@ -63,12 +85,10 @@ problem(#{number := _}) -> {error, "--number is for the file of --problem, which
 problem(#{}) -> {ok, weft_aco_problem:generate(1, ?JOBS, 0.6, 0.6)}.
 
 run(Problem, #{levels := Levels, version := Version, variant := Variant} = Given) ->
-    Degree = 2,
-    Shape = weft_bench_cluster:shape(weft_aco_tree:needed(Levels, Degree),
-                                     weft_aco_tree:groups(Levels, Degree)),
+    Shape = weft_bench_cluster:shape(node_count(Levels), weft_aco_tree:groups(Levels, ?DEGREE)),
     Options = (maps:with([seed, version, ants, rounds, iterations], Given))#{
-                problem => Problem, degree => Degree,
-                colonies => weft_aco_tree:colonies(Levels, Degree),
+                problem => Problem, degree => ?DEGREE,
+                colonies => weft_aco_tree:colonies(Levels, ?DEGREE),
                 names => weft_aco_workload:names(Version, Variant)},
     Ran = weft_papers_program:run(weft_aco, fun(_Names) -> Options end, Shape, [], Given),
     weft_papers_program:lines(values(Problem, Ran)).

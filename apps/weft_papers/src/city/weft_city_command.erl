@@ -30,7 +30,8 @@ command() ->
              help => "the last tick (default: the workload's)"},
            #{name => seed, long => "-seed", type => {integer, []}, value => "N", default => 1,
              help => "of all chance (default 1)"},
-           #{name => nodes, long => "-nodes", type => {integer, [{min, 1}]}, value => "N",
+           #{name => nodes, long => "-nodes",
+             type => {integer, [{min, 1}, {max, weft_papers_program:nodes_max()}]}, value => "N",
              default => 2, help => "so many (default 2)"}
            | weft_papers_program:arguments(stock)],
       handler => fun given/1}.

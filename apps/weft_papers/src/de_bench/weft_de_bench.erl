@@ -33,7 +33,8 @@ command() ->
     #{help => "operations between nodes, as DE-Bench runs them",
       arguments =>
           [#{name => config, help => "what to do: docs/guide/load.md"},
-           #{name => nodes, long => "-nodes", type => {integer, [{min, 1}]}, value => "N",
+           #{name => nodes, long => "-nodes",
+             type => {integer, [{min, 1}, {max, weft_papers_program:nodes_max()}]}, value => "N",
              help => "how many (default 4)"},
            #{name => variant, long => "-variant", type => {atom, weft_bench_variant:of_clusters()},
              value => "V", help => "of the benchmark (default stock_mesh)"},

@@ -22,23 +22,24 @@ command() ->
                   "are those of the paper; an own module, and what is printed: "
                   "docs/guide/workloads.md"],
       arguments =>
-          [count(space, "-space", 20000, "numbers from 0 to N - 1"),
+          [count(space, "-space", 20000, "numbers from 0 to N - 1", []),
            #{name => generators, long => "-generators", type => {custom, fun generators/1},
              value => "LIST|FILE", default => #{generators => [1, 2], modules => []},
              help => "of the functions 1 to 5, as 1,2,4, or a module of Erlang (default 1,2)"},
-           count(nodes, "-nodes", 7, "a master, and groups of equal size"),
-           count(groups, "-groups", 2, "so many"),
+           count(nodes, "-nodes", 7, "a master, and groups of equal size",
+                 [{max, weft_papers_program:nodes_max()}]),
+           count(groups, "-groups", 2, "so many", []),
            #{name => grouped, long => "-grouped", type => boolean,
              help => "vertices for another group pass gateways of the program"},
-           count(workers, "-workers", 2, "on each node but the master's"),
+           count(workers, "-workers", 2, "on each node but the master's", []),
            #{name => gateways, long => "-gateways", type => {integer, [{min, 1}]}, value => "N",
              help => ["of each group, with --grouped (default ", integer_to_list(?GATEWAYS), ")"]}
            | weft_papers_program:arguments(stock)],
       handler => fun given/1}.
 
-count(Name, Long, Default, Help) ->
-    #{name => Name, long => Long, type => {integer, [{min, 1}]}, value => "N", default => Default,
-      help => [Help, " (default ", integer_to_list(Default), ")"]}.
+count(Name, Long, Default, Help, Limits) ->
+    #{name => Name, long => Long, type => {integer, [{min, 1} | Limits]}, value => "N",
+      default => Default, help => [Help, " (default ", integer_to_list(Default), ")"]}.
 
 generators(Text) ->
     case re:run(Text, "^[0-9,]+$") of
