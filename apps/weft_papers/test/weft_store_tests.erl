@@ -72,6 +72,7 @@ each_operation_does_what_it_says() ->
     ?assertEqual([5, 2], [metric(Name, Inserted#{read_back => 5, lost => 2})
                           || Name <- [read_keys, lost_keys]]),
     with_a_rate(),
+    by_library(),
     supervised(),
     filled_anew(Filled),
     failures_are_counted().
@@ -134,6 +135,33 @@ metric(Name, Outcome) -> proplists:get_value(Name, weft_store_clients:metrics([O
 
 written(Keys) ->
     [weft_kv:get(bench, Key) || Key <- Keys].
+
+%% As programs have it: no more time, and no more tries, than by default. What is read at the end is
+%% to tell what is lost, and may be tried again.
+by_library() ->
+    {module, _} = code:ensure_loaded(weft_kv_served),
+    1 = erlang:trace_pattern({weft_kv_served, run, 2}, true, [global]),
+    _ = erlang:trace(all, true, [call]),
+    Outcome = weft_store_clients:run(#{operation => mixed, through => library, nodes => [node()],
+                                       clients => 2, keys => 10, value_bytes => 64, seed => 7,
+                                       duration_ms => 300, read_back => 1}),
+    _ = erlang:trace(all, false, [call]),
+    Asked = asked_with(erlang:trace_delivered(all)),
+    {Again, Once} = lists:partition(fun(Options) -> is_map_key(retries, Options) end, Asked),
+    ?assertEqual(metric(read_keys, Outcome), length(Again)),
+    ?assert(length(Once) >= calls(Outcome)),
+    ?assert(lists:max([Ms || #{timeout_ms := Ms} <- Once]) =< 5000 / 3),
+    ?assert(metric(latency_max_us, Outcome) >= metric(latency_p99_us, Outcome)).
+
+%% The options of the requests that came to the store. Who asks for the ring has none.
+asked_with(Delivered) ->
+    receive
+        {trace, _, call, {weft_kv_served, run, [What, _Try]}} ->
+            [Options || Options <- [element(tuple_size(What), What)], is_map(Options)]
+                ++ asked_with(Delivered);
+        {trace_delivered, all, Delivered} ->
+            []
+    end.
 
 %% The switch of the store: requests wait for the supervisor while it stands still, and otherwise
 %% they do not.
