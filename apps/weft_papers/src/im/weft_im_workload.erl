@@ -7,6 +7,9 @@
 %% `_grown' has as many more people as servers, with nodes of their own, for clusters whose nodes
 %% have quotas (`weft_bench_quota').
 %%
+%% What they would say if each message was heard at once (`weft_im_demand') is told beside what is
+%% delivered: no service can deliver more.
+%%
 %% The same people say the same in all others. Names are those of `global' where all nodes are
 %% connected over the stock carrier, of weft_names on weft; the grouped form registers them on their
 %% nodes on stock, and in groups on weft.
@@ -17,6 +20,7 @@
 -export([names/2]).
 
 -define(RUN_MS, 120000).
+-define(SEED, 1).
 -define(REPETITIONS_MAX, 2).
 %% With quotas: more people than a server can carry, and nodes enough for these.
 -define(PEOPLE_PER_SERVER, 40).
@@ -74,18 +78,19 @@ names(true, _Variant) -> {weft, groups}.
 %% @private
 run(#{workload := Workload, with := Settings}, Nodes) ->
     {IsGrouped, How} = form(atom_to_list(Workload)),
-    Options = Settings#{is_grouped => IsGrouped,
+    Options = Settings#{is_grouped => IsGrouped, seed => ?SEED,
                         names => names(IsGrouped, weft_bench_nodes:variant(Nodes))},
     Do = fun() -> weft_bench_cluster:run(weft_im, Options, Nodes, ?RUN_MS,
                                          #{servers_lost => [], logged_out => []}) end,
+    Typed = [{typed_per_min, weft_im_demand:typed_per_min(Options)}],
     case How of
-        none -> {ok, Do()};
+        none -> {ok, Do() ++ Typed};
         _ ->
             #{period_ms := PeriodMs} = Settings,
             {Values, Kills} = weft_im_killer:during(Nodes, Settings,
                                                     #{period_ms => PeriodMs, what => How,
                                                       seed => 1}, Do),
-            {ok, Values ++ [{kills, Kills}]}
+            {ok, Values ++ [{kills, Kills} | Typed]}
     end.
 
 form("im_rd" ++ How) -> {false, how(How)};

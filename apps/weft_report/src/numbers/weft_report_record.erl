@@ -109,6 +109,8 @@ metrics() ->
      {cost, "", none, "cost of the best solution"},
      {kills, "", none, "processes that were killed"},
      {delivered_per_min, "/min", more, "messages heard per minute by whom they were for"},
+     {typed_per_min, "/min", none, "messages per minute that people would say if each was heard at "
+      "once"},
      {lost_messages, "", less, "messages that were given up, but for those of lost servers"},
      {restarts, "", none, "processes that were started in the place of another one"},
      {names, "", none, "names that were registered"},
