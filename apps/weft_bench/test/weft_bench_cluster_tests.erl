@@ -16,7 +16,9 @@ groups_get_names_and_nodes_test() ->
 
 %% Clusters of different sizes are compared with each other.
 nodes_of_all_clusters_have_the_same_flags_test() ->
-    Flags = fun(Count) -> weft_bench_nodes:flags({cluster, weft_bench_cluster:shape(Count, [])}) end,
+    Flags = fun(Count) ->
+                weft_bench_nodes:flags({cluster, weft_bench_cluster:shape(Count, [])})
+            end,
     ?assertEqual([Flags(1)], lists:usort([Flags(Count) || Count <- lists:seq(1, 40)])),
     ?assertEqual([Flags(1)], lists:usort([weft_bench_nodes:flags({fan, Count})
                                           || Count <- [2, 10]])),

@@ -21,11 +21,11 @@ command() ->
       handler => fun(#{dir := Dir}) -> made(Dir) end}.
 
 made(Dir) ->
-    case [{Figure, Recorded} || Figure <- weft_papers_figures:figures(),
-                                Recorded <- weft_papers_figures:recorded(Figure, Dir)] of
+    case [{Figure, Run} || Figure <- weft_papers_figures:figures(),
+                           Run <- weft_papers_figures:recorded(Figure, Dir)] of
         [] -> failed(["no results of figures in ", Dir]);
         Figures ->
-            case [Why || {_, {_, {error, Why}, _}} <- Figures] of
+            case [Why || {_, Run} <- Figures, {error, Why} <- [weft_papers_run:results(Run)]] of
                 [] -> written(Figures, Dir);
                 [Why | _] -> failed(Why)
             end
@@ -38,8 +38,8 @@ failed(Why) ->
 written(Figures, Dir) ->
     [ok = weft_report_file:write(filename:join(Dir, Id ++ ".svg"),
                                  weft_report_picture:svg(Where, Charts))
-     || {#{id := Id, where := Where} = Figure, {_Run, Outcome, _}} <- Figures,
-        [_ | _] = Charts <- [weft_papers_figures:charts(Figure, Outcome)]],
+     || {#{id := Id, where := Where} = Figure, Run} <- Figures,
+        [_ | _] = Charts <- [weft_papers_figures:charts(Figure, Run)]],
     File = filename:join(Dir, "README.md"),
     ok = weft_report_file:write(File, unicode:characters_to_binary(document(Figures))),
     io:format("~ts, and a picture of each figure beside it~n", [File]),
@@ -49,29 +49,25 @@ document(Figures) ->
     ["# Figures of papers\n\n"
      "What papers claim, measured again on one machine: *agrees* and *differs* are about the\n"
      "claim. *open* is beside it, or so near that more repetitions may decide it: the interval of\n"
-     "the ratio, in brackets, contains what is claimed. Values are medians of repetitions;\n"
+     "the ratio, in brackets, contains what is claimed. With one repetition there is none, and\n"
+     "the ratio decides. A *doubt* is what is known of a run and not in its numbers; what it is\n"
+     "about is open, unless it does not depend on that. Values are medians of repetitions;\n"
      "whiskers are the smallest and the largest, those of a ratio its interval. Marks without a\n"
      "line are what the text of a paper says; its pictures are not read. This page and its\n"
      "pictures are made of the numbers in the directory of each figure, by\n"
      "`bin/bench figures DIR`; `bin/bench report DIR/FIGURE` makes a page with all of them.\n",
-     [section(One) || One <- Figures]].
+     [section(Figure, Run) || {Figure, Run} <- Figures]].
 
-section({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure,
-         {Run, Outcome, Measured}}) ->
+section(#{id := Id, where := Where} = Figure, Run) ->
+    Dir = weft_papers_run:name(Run),
     ["\n## ", Id, "\n", escaped(Where), ": `bin/bench paper ", Id, "`.\n\n| | |\n|---|---|\n",
-     row("claimed", Claim),
-     case weft_papers_figures:findings(Figure, Outcome) of
-         {ok, Findings} -> [row(atom_to_list(Kind), Text) || {Kind, Text} <- Findings];
-         {failed, Why} -> row("failed", Why)
-     end,
-     [row("measured", Said) || Said <- Measured],
-     [row("machine", Shared) || Shared <- weft_papers_figures:sharing(Outcome)],
-     [row("warning", Warning) || Warning <- weft_papers_figures:warnings(Outcome)],
-     row("not shown here", NotShown), "\n",
+     [row(Head, Text) || {Head, Text} <- weft_papers_figures:told(Figure, Run)], "\n",
      [["![", escaped(Where), "](", Id, ".svg)\n\n"]
-      || weft_papers_figures:charts(Figure, Outcome) =/= []],
-     "[results.csv](", Run, "/results.csv), [environment.csv](", Run, "/environment.csv)\n"].
+      || weft_papers_figures:charts(Figure, Run) =/= []],
+     "[results.csv](", Dir, "/results.csv), [environment.csv](", Dir, "/environment.csv)\n"].
 
+row(not_shown, Text) -> row("not shown here", Text);
+row(Head, Text) when is_atom(Head) -> row(atom_to_list(Head), Text);
 row(Head, Text) -> ["| ", Head, " | ", escaped(Text), " |\n"].
 
 %% What would be a column or a tag.

@@ -13,29 +13,29 @@
 %% are measured all the same.
 -module(weft_papers_figures).
 
--export([command/0, main/1, figures/0, recorded/2, page/1, charts/2, findings/2, sharing/1,
-         warnings/1, measured/1]).
--export([arguments/2]).
--export_type([figure/0, finding/0, outcome/0]).
+-export([command/0, main/1, figures/0, recorded/2, page/1, charts/2, told/2]).
+-export([arguments/2, status/1]).
+-export_type([figure/0, head/0]).
 
 %% `cells' are options of the benchmark that choose what is measured, and `minutes' is how long that
-%% may take where it is longer than for others. Without `charts' of its own a figure has all those
-%% of the run.
--type figure() :: #{id := string(), where := string(), claim := string(), cells := [string()],
+%% may take where it is longer than for others. `bound' says what is judged, and by which bound.
+%% Without `charts' of its own a figure has all those of the run.
+-type figure() :: #{id := string(), where := string(), claim := string(),
+                    bound := unicode:chardata(), cells := [string()],
                     minutes => pos_integer(),
                     charts => fun((weft_report_results:results()) -> [weft_report_svg:chart()]),
-                    findings := fun((weft_report_results:results()) -> [finding()]),
+                    findings := fun((weft_report_results:results()) ->
+                                           [weft_papers_verdict:finding()]),
                     not_shown := string()}.
-%% `open': what was measured neither confirms nor contradicts the claim.
--type finding() :: {agrees | differs | open, Text :: unicode:chardata()}.
-
--type outcome() :: {ok, [weft_report_record:row()]} | {error, Text :: unicode:chardata()}.
+-type head() :: claimed | judged | weft_papers_verdict:verdict() | failed | measured | machine
+              | warning | doubt | not_shown.
 
 -callback figures() -> [figure()].
 
 -define(E, weft_report_html:tag).
 -define(T, weft_report_html:text).
 -define(COLUMN, 96).
+-define(HEAD, 9).
 %% A figure takes less than 20, with what it takes to end and to write a report.
 -define(MINUTES, 18).
 
@@ -47,7 +47,7 @@ figures() ->
                                                 weft_watched_figures,
                                                 weft_de_bench_figures,
                                                 weft_de_bench_scaling_figures,
-                                                weft_store_figures,
+                                                weft_store_figures, weft_store_losses_figures,
                                                 weft_partisan_figures,
                                                 weft_partisan_application_figures]]).
 
@@ -112,61 +112,63 @@ measure(Figures, Options, Dir) ->
     ok = weft_bench_interrupt:afterwards(paper, fun() -> so_far(Figures, Dir) end),
     {Measured, _} = lists:mapfoldl(fun(Figure, Runs) -> measure(Figure, Options, Dir, Runs) end,
                                    #{}, Figures),
-    ok = told(Measured, Dir),
-    case [Why || {Figure, _, Outcome, _} <- Measured,
-                 {failed, Why} <- [findings(Figure, Outcome)]] of
+    ok = told_all(Measured, Dir),
+    status(Measured).
+
+%% @private 1 if there is nothing of a figure, or if a repetition has failed.
+-spec status([{figure(), weft_papers_run:run()}]) -> 0 | 1.
+status(Measured) ->
+    case [Run || {Figure, Run} <- Measured,
+                 weft_papers_run:has_failed(Run)
+                     orelse lists:keymember(failed, 1, findings(Figure, Run))] of
         [] -> 0;
-        _ -> 1
+        [_ | _] -> 1
     end.
 
 %% Who was interrupted may be unable to print.
-told(Measured, Dir) ->
+told_all(Measured, Dir) ->
     File = filename:join(Dir, "paper.html"),
     ok = weft_report_file:write(File, page(Measured)),
-    io:put_chars([text(One) || One <- Measured]),
+    io:put_chars([text(Figure, Run) || {Figure, Run} <- Measured]),
     io:format("~nall of it: ~ts~n", [File]).
 
 %% Those of which there is something.
 so_far(Figures, Dir) ->
-    told([{Figure, Run, Outcome, Measured}
-          || Figure <- Figures, {Run, Outcome, Measured} <- recorded(Figure, Dir)], Dir).
+    told_all([{Figure, Run} || Figure <- Figures, Run <- recorded(Figure, Dir)], Dir).
 
-%% @doc What is recorded below a directory of runs for a figure, if something is: the name of its
-%% run, which may be that of another figure with the same cells.
--spec recorded(figure(), Dir :: file:filename()) ->
-          [{Run :: string(), outcome(), Measured :: [unicode:chardata()]}].
+%% @doc What is recorded below a directory of runs for a figure, if something is: its run, or that
+%% of another figure with the same cells.
+-spec recorded(figure(), Dir :: file:filename()) -> [weft_papers_run:run()].
 recorded(#{id := Id, cells := Cells}, Dir) ->
     Others = [Other || #{id := Other, cells := Of} <- figures(), Of =:= Cells, Other =/= Id],
-    Runs = [{Run, filename:join(Dir, Run)} || Run <- [Id | Others]],
-    [{Run, weft_report_record:read(Path), measured(Path)}
-     || {Run, Path} <- lists:sublist([One || {_, Path} = One <- Runs,
-                                             filelib:is_regular(
-                                               weft_report_record:results_file(Path))], 1)].
+    Runs = [filename:join(Dir, Run) || Run <- [Id | Others]],
+    [weft_papers_run:read(Run)
+     || Run <- lists:sublist([Run || Run <- Runs, filelib:is_regular(
+                                                    weft_report_record:results_file(Run))], 1)].
 
-%% @doc The page of figures: for each the directory of its run, what is recorded there, and when and
-%% where that was measured.
--spec page([{figure(), Run :: string(), outcome(), Measured :: [unicode:chardata()]}]) ->
-          weft_report_html:html().
+%% @doc The page of figures, each with the run that it is read from.
+-spec page([{figure(), weft_papers_run:run()}]) -> weft_report_html:html().
 page(Measured) ->
     Title = "Figures of papers",
     Head = ?E(header, [], [?E(h1, [], ?T(Title)),
                            ?E(p, [{class, "dim"}],
                               ?T("What papers claim, measured again on one machine: \"agrees\" "
                                  "and \"differs\" are about the claim. \"open\" is beside it, "
-                                 "or so near that more repetitions may decide it. "
+                                 "or so near that more repetitions may decide it. With one "
+                                 "repetition the ratio decides. "
                                  "Medians of repetitions; whiskers are the smallest and the "
                                  "largest, those of a ratio its interval. Marks without a "
                                  "line are what the text of a paper says."))]),
     weft_report_html:page(Title, weft_report_html:style(),
-                          [Head | [html(One) || One <- Measured]]).
+                          [Head | [html(Figure, Run) || {Figure, Run} <- Measured]]).
 
 %% Figures with the same cells are read from the same run.
 measure(#{id := Id, cells := Cells} = Figure, Options, Dir, Runs) ->
-    {Run, Outcome} = case Runs of
-                         #{Cells := Known} -> Known;
-                         #{} -> {Id, run(arguments(Figure, Options), filename:join(Dir, Id))}
-                     end,
-    {{Figure, Run, Outcome, measured(filename:join(Dir, Run))}, Runs#{Cells => {Run, Outcome}}}.
+    Run = case Runs of
+              #{Cells := Known} -> Known;
+              #{} -> run(arguments(Figure, Options), filename:join(Dir, Id))
+          end,
+    {{Figure, Run}, Runs#{Cells => Run}}.
 
 %% @private For the command that measures cells. What is given last counts. A quick run has a time
 %% of its own.
@@ -185,116 +187,91 @@ minutes(Figure, Options) ->
 
 run(Arguments, Dir) ->
     case weft_bench_cli:main(["--out", Dir | Arguments], weft_papers:more()) of
-        Status when Status =:= 0; Status =:= 1 -> weft_report_record:read(Dir);
-        Status -> {error, io_lib:format("the run ended with status ~b", [Status])}
+        Status when Status =:= 0; Status =:= 1 ->
+            weft_papers_run:read(Dir);
+        Status ->
+            Why = io_lib:format("the run ended with status ~b", [Status]),
+            weft_papers_run:new(filename:basename(Dir), {error, Why})
     end.
 
 %% @doc The charts of a figure that have data.
--spec charts(figure(), outcome()) -> [weft_report_svg:chart()].
-charts(_Figure, {error, _Why}) ->
-    [];
-charts(#{charts := Charts}, {ok, Rows}) ->
-    [Chart || #{series := [_ | _]} = Chart <- Charts(weft_report_results:new(Rows))];
-charts(_Figure, {ok, Rows}) ->
-    Groups = weft_report_plots:all(weft_report_results:new(Rows)),
-    lists:append([Charts || {_, _, Charts} <- Groups]).
-
-%% @doc What is found in the results, or why nothing is.
--spec findings(figure(), outcome()) -> {ok, [finding()]} | {failed, unicode:chardata()}.
-findings(_Figure, {error, Why}) ->
-    {failed, Why};
-findings(#{findings := Read}, {ok, Rows}) ->
-    Found = Read(weft_report_results:new(Rows)),
-    Failed = lists:usort([Note || #{metric := Metric, note := Note} <- Rows,
-                                  Metric =:= <<"failed">> orelse Metric =:= <<"skipped">>]),
-    case {Found, Failed} of
-        {[], [Note | _]} -> {failed, Note};
-        {[], []} -> {failed, "there are no numbers for it"};
-        {_, Notes} -> {ok, Found ++ [{open, ["not measured: ", Note]} || Note <- Notes]}
+-spec charts(figure(), weft_papers_run:run()) -> [weft_report_svg:chart()].
+charts(Figure, Run) ->
+    case {weft_papers_run:results(Run), Figure} of
+        {{error, _Why}, _} ->
+            [];
+        {{ok, Results}, #{charts := Charts}} ->
+            [Chart || #{series := [_ | _]} = Chart <- Charts(Results)];
+        {{ok, Results}, _} ->
+            lists:append([Charts || {_, _, Charts} <- weft_report_plots:all(Results)])
     end.
 
-%% @doc How many nodes shared a core, in words, where there are clusters and that was recorded.
--spec sharing(outcome()) -> [unicode:chardata()].
-sharing({ok, Rows}) ->
-    Results = weft_report_results:new(Rows),
-    case weft_report_words:sharing(weft_report_results:sharing(weft_report_results:cells(Results),
-                                                               Results)) of
-        [] -> [];
-        Words -> [Words]
-    end;
-sharing({error, _Why}) ->
-    [].
+%% @doc All that is told of a figure, in this order: what is claimed, what is judged and by which
+%% bound, what was found, and of which run that is. If nothing was found it has `failed' and why.
+-spec told(figure(), weft_papers_run:run()) -> [{head(), unicode:chardata()}, ...].
+told(#{claim := Claim, bound := Bound, not_shown := NotShown} = Figure, Run) ->
+    [{claimed, Claim}, {judged, Bound}] ++ findings(Figure, Run)
+        ++ [{Head, Text} || {Head, Texts} <- [{measured, weft_papers_run:measured(Run)},
+                                              {machine, weft_papers_run:sharing(Run)},
+                                              {warning, weft_papers_run:warnings(Run)},
+                                              {doubt, weft_papers_run:doubts(Run)}],
+                            Text <- Texts]
+        ++ [{not_shown, NotShown}].
 
-%% @doc What makes numbers of the run doubtful.
--spec warnings(outcome()) -> [unicode:chardata()].
-warnings({ok, Rows}) -> weft_report_warnings:all(weft_report_results:new(Rows), #{});
-warnings({error, _Why}) -> [].
-
-%% @doc When the run in a directory was made, from which commit and on what machine, if its
-%% environment is there.
--spec measured(Run :: file:filename()) -> [unicode:chardata()].
-measured(Run) ->
-    case weft_report_record:read_environment(Run) of
-        {ok, Environment} ->
-            Of = fun(Key) -> maps:get(Key, Environment, <<>>) end,
-            Said = [string:slice(Of(<<"date">>), 0, 10), ["commit ", Of(<<"commit">>)],
-                    Of(<<"processor">>), [Of(<<"cores">>), " cores"],
-                    ["OTP ", Of(<<"otp_release">>)]]
-                ++ [["quota: ", Quota] || Quota <- [Of(<<"quota">>)], Quota =/= <<>>,
-                                          Quota =/= <<"none">>],
-            [lists:join(", ", [One || One <- Said, One =/= <<>>])];
-        {error, _NoneWritten} ->
-            []
+findings(#{findings := Read}, Run) ->
+    case weft_papers_run:results(Run) of
+        {error, Why} ->
+            [{failed, Why}];
+        {ok, Results} ->
+            case {Read(Results), missing(Results)} of
+                {[], [Note | _]} -> [{failed, Note}];
+                {[], []} -> [{failed, "there are no numbers for it"}];
+                {Found, Notes} -> weft_papers_run:doubted(Found, Run)
+                                      ++ [{open, ["not measured: ", Note]} || Note <- Notes]
+            end
     end.
 
-text({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure, _, Outcome,
-      Measured}) ->
-    ["\n", Id, ": ", Where, "\n", paragraph("claimed  ", Claim),
-     case findings(Figure, Outcome) of
-         {ok, Findings} -> [paragraph(string:pad(atom_to_list(Kind), 9), Text)
-                            || {Kind, Text} <- Findings];
-         {failed, Why} -> paragraph("failed   ", Why)
-     end,
-     [paragraph("measured ", Said) || Said <- Measured],
-     [paragraph("machine  ", Shared) || Shared <- sharing(Outcome)],
-     [paragraph("warning  ", Warning) || Warning <- warnings(Outcome)],
-     paragraph("not here ", NotShown)].
+%% Why something failed or was skipped.
+missing(Results) ->
+    lists:usort([Note || Cell <- weft_report_results:cells(Results),
+                         Variant <- weft_report_results:variants(Cell, Results),
+                         {_, Note} <- weft_report_results:trouble(Cell, Variant, Results)]).
+
+text(#{id := Id, where := Where} = Figure, Run) ->
+    ["\n", Id, ": ", Where, "\n" | [paragraph(Head, Text) || {Head, Text} <- told(Figure, Run)]].
 
 %% Broken into lines, all but the first indented.
 paragraph(Head, Text) ->
     Words = string:lexemes(weft_report_terminal:ascii(Text), " "),
     {Lines, Last} = lists:foldl(fun(Word, {Done, Line}) ->
-                                    case length(Line) + length(Word) < ?COLUMN - 11 of
+                                    case length(Line) + length(Word) < ?COLUMN - ?HEAD - 2 of
                                         true -> {Done, Line ++ [$\s | Word]};
                                         false -> {[Line | Done], [$\s | Word]}
                                     end
                                 end, {[], ""}, Words),
-    ["  ", Head, lists:join(["\n  ", lists:duplicate(9, $\s)], lists:reverse([Last | Lines])),
-     "\n"].
+    ["  ", string:pad(short(Head), ?HEAD),
+     lists:join(["\n  ", lists:duplicate(?HEAD, $\s)], lists:reverse([Last | Lines])), "\n"].
 
-html({#{id := Id, where := Where, claim := Claim, not_shown := NotShown} = Figure, Run, Outcome,
-      Measured}) ->
-    Charts = charts(Figure, Outcome),
-    Rows = [[?T("claimed"), ?T(Claim)]]
-        ++ case findings(Figure, Outcome) of
-               {ok, Findings} -> [[{?T(atom_to_list(Kind)), class(Kind)}, ?T(Text)]
-                                  || {Kind, Text} <- Findings];
-               {failed, Why} -> [[{?T("failed"), "missed"}, ?T(Why)]]
-           end
-        ++ [[?T("measured"), ?T(Said)] || Said <- Measured]
-        ++ [[?T("machine"), ?T(Shared)] || Shared <- sharing(Outcome)]
-        ++ [[?T("warning"), ?T(Warning)] || Warning <- warnings(Outcome)]
-        ++ [[?T("not shown here"), ?T(NotShown)]],
+short(not_shown) -> "not here";
+short(Head) -> atom_to_list(Head).
+
+html(#{id := Id, where := Where} = Figure, Run) ->
+    Charts = charts(Figure, Run),
+    Rows = [[cell(Head), ?T(Text)] || {Head, Text} <- told(Figure, Run)],
     Heads = [{"What", "nowrap"}, {"Of it", ""}],
+    Dir = weft_papers_run:name(Run),
     ?E(section, [{id, Id}],
        [?E(h2, [], ?T([Id, ": ", Where])),
         weft_report_html:table("What the paper claims, and what is found here", Heads, Rows),
         [[weft_report_chart:legend(Charts),
           ?E('div', [{class, "charts"}], [[weft_report_svg:chart(Chart), "\n"] || Chart <- Charts])]
          || Charts =/= []],
-        ?E(p, [], [?E(a, [{href, [Run, "/report.html"]}], ?T("all numbers")), ", ",
-                   ?E(a, [{href, [Run, "/results.csv"]}], ?T("results.csv"))])]).
+        ?E(p, [], [?E(a, [{href, [Dir, "/report.html"]}], ?T("all numbers")), ", ",
+                   ?E(a, [{href, [Dir, "/results.csv"]}], ?T("results.csv"))])]).
 
-class(agrees) -> "met";
-class(differs) -> "missed";
-class(open) -> "not_measured".
+cell(agrees) -> {?T("agrees"), "met"};
+cell(differs) -> {?T("differs"), "missed"};
+cell(open) -> {?T("open"), "not_measured"};
+cell(failed) -> {?T("failed"), "missed"};
+cell(not_shown) -> ?T("not shown here");
+cell(Head) -> ?T(atom_to_list(Head)).

@@ -3,7 +3,7 @@
 %% quota (`weft_bench_quota').
 -module(weft_papers_speed_up).
 
--export([all/2, rises/1, text/1, chart/2]).
+-export([all/2, rises/2, text/1, chart/2]).
 -export_type([speed_up/0]).
 
 -type speed_up() :: #{workload := binary(), variant := binary(), fewest := pos_integer(),
@@ -39,10 +39,14 @@ measured(Workload, Variant, Results) ->
                    Of =:= Workload,
                    {ok, _} <- [weft_report_results:measured(Cell, Variant, ?TIME, Results)]]).
 
-%% @doc Is the program as fast with each number of nodes as with fewer ones, or faster?
--spec rises(speed_up()) -> weft_papers_verdict:verdict().
-rises(#{steps := Steps}) ->
-    weft_papers_verdict:all([weft_papers_verdict:at_least(1, Step) || Step <- Steps]).
+%% @doc Is the program as fast with each number of nodes as with fewer ones, or faster, up to so
+%% many?
+-spec rises(UpTo :: pos_integer(), speed_up()) -> weft_papers_verdict:verdict().
+rises(UpTo, #{steps := Steps, more := More}) ->
+    {Most, _} = lists:last(More),
+    weft_papers_verdict:up_to(
+      UpTo, Most,
+      weft_papers_verdict:all([weft_papers_verdict:at_least(1, Step) || Step <- Steps])).
 
 %% @doc It in words.
 -spec text(speed_up()) -> iolist().

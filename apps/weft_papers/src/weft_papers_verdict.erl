@@ -6,10 +6,12 @@
 -module(weft_papers_verdict).
 
 -export([at_least/2, at_most/2, less_than/2, within/2, all/1, is/1, with_failures/2, interval/1]).
--export([no_failures/1, quotas/2]).
--export_type([verdict/0]).
+-export([no_failures/1, quotas/2, up_to/3, failed/2, complete/2, incomplete/1]).
+-export_type([verdict/0, finding/0]).
 
+%% `open': what was measured neither confirms nor contradicts the claim.
 -type verdict() :: agrees | differs | open.
+-type finding() :: {verdict(), Text :: unicode:chardata()}.
 -type ratio() :: weft_report_results:ratio() | weft_report_results:absolute().
 
 %% @doc So many times as much, or more.
@@ -69,11 +71,37 @@ with_failures(_None, _Verdict) -> open.
 no_failures(Fewest) when Fewest > 0 -> "";
 no_failures(_None) -> " (none in one repetition)".
 
+%% @doc A claim about more and more of something, up to so many: of fewer it says nothing.
+-spec up_to(Claimed :: pos_integer(), Most :: pos_integer(), verdict()) -> verdict().
+up_to(Claimed, Most, Verdict) when Most >= Claimed -> Verdict;
+up_to(_Claimed, _Fewer, _Verdict) -> open.
+
+%% @doc How many repetitions failed, of these measurements together.
+-spec failed([{weft_report_record:cell(), Variant :: binary()}], weft_report_results:results()) ->
+          non_neg_integer().
+failed(Measurements, Results) ->
+    length([Note || {Cell, Variant} <- Measurements,
+                    {failed, Note} <- weft_report_results:trouble(Cell, Variant, Results)]).
+
+%% @doc A claim that each repetition has to bear out, of which so many failed: no number has these,
+%% so they may be what contradicts it.
+-spec complete(Failed :: non_neg_integer(), verdict()) -> verdict().
+complete(0, Verdict) -> Verdict;
+complete(_Failed, agrees) -> open;
+complete(_Failed, Verdict) -> Verdict.
+
+%% @doc How many failed, for what is said of it.
+-spec incomplete(Failed :: non_neg_integer()) -> unicode:chardata().
+incomplete(0) -> "";
+incomplete(1) -> "; one repetition failed, and is in no number";
+incomplete(Failed) ->
+    ["; ", integer_to_list(Failed), " repetitions failed, and are in no number"].
+
 %% @doc What is found in the results of nodes that had quotas. Without these, numbers are about
 %% something else, and where the machine was too busy to give what it had promised nothing is
 %% decided.
--spec quotas(weft_report_results:results(), fun(() -> [weft_papers_figures:finding()])) ->
-          [weft_papers_figures:finding()].
+-spec quotas(weft_report_results:results(), fun(() -> [finding()])) ->
+          [finding()].
 quotas(Results, Find) ->
     case weft_report_results:sharing(weft_report_results:cells(Results), Results) of
         #{<<"quota_percent">> := _} ->

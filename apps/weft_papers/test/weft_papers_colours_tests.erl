@@ -26,9 +26,10 @@ each_line_of_a_figure_has_a_colour_test_() ->
      || #{id := Id} = Figure <- weft_papers_figures:figures()].
 
 classes(#{cells := Cells} = Figure) ->
-    Rows = weft_report_sample:rows(weft_papers_found:measured(Cells)),
+    Run = weft_papers_run:new("run", {ok, weft_report_sample:rows(
+                                            weft_papers_found:measured(Cells))}),
     lists:usort([unicode:characters_to_list(Class)
-                 || #{series := Series} <- weft_papers_figures:charts(Figure, {ok, Rows}),
+                 || #{series := Series} <- weft_papers_figures:charts(Figure, Run),
                     #{class := Class} <- Series]).
 
 variants() -> [atom_to_list(Variant) || Variant <- weft_report_record:variants()].

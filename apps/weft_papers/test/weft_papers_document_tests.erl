@@ -30,6 +30,32 @@ each_figure_is_documented_test() ->
                   {Id, string:find(Page, ["\n## ", Id, "\n"]) =:= nomatch})
      || #{id := Id} <- weft_papers_figures:figures()].
 
+%% What is known of a run and not in its numbers is on the page; and the words that say what it is
+%% about are those of a finding.
+doubts_are_documented_test_() ->
+    {timeout, 120, fun() ->
+        Page = content(?DOCUMENTED, "README.md"),
+        Doubted = [{weft_papers_run:name(Run), Doubts, found(Figure, Run)}
+                   || Figure <- weft_papers_figures:figures(),
+                      Run <- weft_papers_figures:recorded(Figure, ?DOCUMENTED),
+                      {ok, [_ | _] = Doubts} <- [weft_papers_doubts:read(
+                                                   filename:join(?DOCUMENTED,
+                                                                 weft_papers_run:name(Run)))]],
+        ?assertMatch([_ | _], Doubted),
+        [begin
+             ?assertNotEqual({Name, Text, nomatch},
+                             {Name, Text, string:find(Page, ["| doubt | ", Text, " |"])}),
+             ?assertNotEqual({Name, About, []}, {Name, About, about(About, Found)})
+         end || {Name, Doubts, Found} <- Doubted, {About, Text} <- Doubts]
+    end}.
+
+found(Figure, Run) ->
+    [unicode:characters_to_binary(Text) || {Head, Text} <- weft_papers_figures:told(Figure, Run),
+                                           lists:member(Head, [agrees, differs, open])].
+
+about(Words, Found) when Words =:= <<"all">>; Words =:= <<"none">> -> Found;
+about(Words, Found) -> [Text || Text <- Found, string:find(Text, Words) =/= nomatch].
+
 %% They are measured once, in the directory of the first one.
 figures_with_the_same_cells_share_a_run_test_() ->
     {timeout, 60, fun() ->
@@ -64,5 +90,5 @@ copy() ->
          To = filename:join(Dir, Csv),
          ok = filelib:ensure_dir(To),
          {ok, _} = file:copy(filename:join(?DOCUMENTED, Csv), To)
-     end || Csv <- filelib:wildcard("*/{results,environment}.csv", ?DOCUMENTED)],
+     end || Csv <- filelib:wildcard("*/{results,environment,doubts}.csv", ?DOCUMENTED)],
     Dir.

@@ -22,7 +22,7 @@ connections_are_held_against_the_formula_test() ->
           {differs, ["orbit grouped", 7, stock, {5, "connections"}, 4]}], "orbit", Rows).
 
 aco(Version, Colonies) ->
-    #{suite => <<"aco">>, workload => <<"aco_", Version/binary>>, size_bytes => 0, pairs => 11,
+    #{suite => <<"aco">>, workload => <<"aco_", Version/binary>>, size_bytes => 0, pairs => 47,
       streams => Colonies}.
 
 packets(Sr, Ml, Gr) ->
@@ -32,15 +32,15 @@ packets(Sr, Ml, Gr) ->
      {aco(<<"sr">>, 8), stock, received_packets, [Sr]}].
 
 versions_are_put_in_order_test() ->
-    says([{agrees, [11, {"SR", 500}, {"ML", 1300}, {"TL", 1200}, {"GR", 1700}]},
-          {differs, [11, "SR", {"ML", "2.6"}, 2]}, {agrees, [11, "SR", {"GR", "3.4"}, 3]}],
+    says([{agrees, [47, {"SR", 500}, {"ML", 1300}, {"TL", 1200}, {"GR", 1700}]},
+          {differs, [47, "SR", {"ML", "2.6"}, 2]}, {agrees, [47, "SR", {"GR", "3.4"}, 3]}],
          "aco_10", packets(500, 1300, 1700)),
     ?assertMatch([{agrees, _}, {agrees, _}, {differs, _}],
                  findings("aco_10", packets(600, 1300, 4000))),
     ?assertMatch([{differs, _} | _], findings("aco_10", packets(1500, 1300, 4000))),
     ?assertMatch([{differs, _} | _], findings("aco_10", packets(270, 1300, 1250))),
     Three = lists:droplast(packets(270, 1300, 4000)),
-    says([{open, [11, {"ML", 1300}, {"TL", 1200}, {"GR", 4000}]}], "aco_10", Three),
+    says([{open, [47, {"ML", 1300}, {"TL", 1200}, {"GR", 4000}]}], "aco_10", Three),
     [{open, Text}] = findings("aco_10", Three),
     ?assertEqual(["SR"], weft_report_said:missing(["SR"], Text)).
 
@@ -53,22 +53,22 @@ times_of_one_repetition_are_open_test() ->
                                                    {<<"gr">>, stock_mesh, 2.0},
                                                    {<<"sr">>, stock, 0.8}]]
            end,
-    says([{open, [11, {"SR", "0.80 s"}, {"GR", "2.00 s"}]}], "aco_9", Rows(1)),
-    says([{agrees, [11, {"SR", "0.80 s"}, {"GR", "2.00 s"}]}], "aco_9", Rows(2)).
+    says([{open, [47, {"SR", "0.80 s"}, {"GR", "2.00 s"}]}], "aco_9", Rows(1)),
+    says([{agrees, [47, {"SR", "0.80 s"}, {"GR", "2.00 s"}]}], "aco_9", Rows(2)).
 
 city(Workload, Nodes) ->
     #{suite => <<"city">>, workload => Workload, size_bytes => 0, pairs => Nodes, streams => 360}.
 
 packets_of_the_city_rise_with_the_nodes_test() ->
-    says([{agrees, ["city", stock, {0, 1}, {500, 2}, {900, 4}]},
-          {differs, ["city", weft_mesh, {700, 2}, {600, 4}]},
-          {agrees, ["city districts", stock, {3, 1}, {4, 2}]}],
+    says([{agrees, ["city", stock, {0, 1}, {500, 2}, {900, 8}]},
+          {differs, ["city", weft_mesh, {700, 2}, {600, 8}]},
+          {open, ["city districts", stock, {3, 1}, {4, 2}]}],
          "city", [{city(Workload, Nodes), Variant, received_packets, [Packets]}
-                  || {Workload, Nodes, Variant, Packets} <- [{<<"city">>, 4, stock, 900},
+                  || {Workload, Nodes, Variant, Packets} <- [{<<"city">>, 8, stock, 900},
                                                              {<<"city">>, 1, stock, 0},
                                                              {<<"city">>, 2, stock, 500},
                                                              {<<"city">>, 2, weft_mesh, 700},
-                                                             {<<"city">>, 4, weft_mesh, 600},
+                                                             {<<"city">>, 8, weft_mesh, 600},
                                                              {<<"city">>, 8, weft_groups, 1},
                                                              {<<"city_districts">>, 1, stock, 3},
                                                              {<<"city_districts">>, 2, stock, 4}]]).
@@ -80,24 +80,6 @@ events_of_phold_are_told_per_second_test() ->
                    {Cell(2), stock, received_packets, [7]},
                    {Cell(4), weft_groups, events_per_s, [400]}]),
     ?assertEqual([], findings("phold", [{city(<<"city">>, 2), stock, events_per_s, [500]}])).
-
-a_mesh_is_told_with_its_vms_per_core_test() ->
-    Sharing = fun(Rows) ->
-                  [unicode:characters_to_list(Text)
-                   || Text <- weft_papers_figures:sharing({ok, weft_report_sample:rows(Rows)})]
-              end,
-    ?assertEqual([], Sharing(packets(1, 2, 3))),
-    Counts = [{aco(<<"tl">>, Nodes), stock_mesh, vms_per_core, [Nodes / 2]} || Nodes <- [11, 22]],
-    [Said] = Sharing(packets(1, 2, 3) ++ Counts),
-    ?assertEqual([], weft_report_said:missing(["5.50", "11.0"], Said)).
-
-what_makes_a_figure_doubtful_is_told_beside_it_test() ->
-    Rows = [{aco(<<"tl">>, 8), stock_mesh, Metric, [Value]}
-            || {Metric, Value} <- [{quota_percent, 4}, {machine_busy_percent, 96}]],
-    [Said] = weft_papers_figures:warnings({ok, weft_report_sample:rows(Rows)}),
-    ?assertEqual([], weft_report_said:missing([stock_mesh, "96.0 %"],
-                                              unicode:characters_to_list(Said))),
-    ?assertEqual([], weft_papers_figures:warnings({ok, weft_report_sample:rows(tl(Rows))})).
 
 watched(Workload, Nodes, Percents) ->
     [{#{suite => <<"watched">>, workload => Workload, size_bytes => 0, pairs => Nodes}, weft_groups,
@@ -122,8 +104,8 @@ monitoring_may_cost_little_test() ->
 the_error_has_to_fall_test() ->
     Rows = fun(Errors) -> [{aco(<<"quality">>, Colonies), stock, cost_error_percent, [Error]}
                            || {Colonies, Error} <- Errors] end,
-    says([{agrees, [{1, "9.0 %"}, {8, "4.5 %"}]}], "aco_7", Rows([{8, 4.5}, {1, 9}])),
-    ?assertMatch([{differs, _}], findings("aco_7", Rows([{1, 9}, {8, 9}]))),
+    says([{agrees, [{1, "9.0 %"}, {16, "4.5 %"}]}], "aco_7", Rows([{16, 4.5}, {1, 9}])),
+    ?assertMatch([{differs, _}], findings("aco_7", Rows([{1, 9}, {16, 9}]))),
     ?assertEqual([], findings("aco_7", [])).
 
 failures_may_cost_a_little_test() ->
@@ -198,9 +180,33 @@ weft_is_shown_beside_and_not_judged_test() ->
 
 as_much_for_each_node_is_linear_test() ->
     Rows = fun(Last) -> [{de_bench(<<"de_heavy">>, 2, 1000), stock_mesh, calls_per_s, [30]},
-                         {de_bench(<<"de_heavy">>, 16, 1000), stock_mesh, calls_per_s, [Last]}] end,
-    says([{agrees, [stock_mesh, {"30.0", 2}, {"28.0", 16}]}], "de_9", Rows(420)),
-    ?assertMatch([{differs, _}], findings("de_9", Rows(240))).
+                         {de_bench(<<"de_heavy">>, 24, 1000), stock_mesh, calls_per_s, [Last]}] end,
+    says([{agrees, [stock_mesh, {"30.0", 2}, {"28.0", 24}]}], "de_9", Rows(644)),
+    ?assertMatch([{differs, _}], findings("de_9", Rows(368))).
+
+%% Of what grows with the nodes a quick run says nothing, which has few of them, and neither does
+%% one that has had no time for the most.
+growth_is_not_judged_by_few_nodes_test() ->
+    City = fun(Most) -> [{city(<<"city">>, Nodes), stock, received_packets, [Nodes]}
+                         || Nodes <- [1, Most]] end,
+    Colonies = fun(Most) -> [{aco(<<"quality">>, Count), stock, cost_error_percent, [9 / Count]}
+                             || Count <- [1, Most]] end,
+    Linear = fun(Most) -> [{de_bench(<<"de_heavy">>, Nodes, 1000), stock_mesh, calls_per_s,
+                            [30 * (Nodes - 1)]} || Nodes <- [2, Most]] end,
+    Calls = fun(Most) -> [{de_bench(<<"de_heavy">>, Nodes, 1000), stock_mesh, Metric, [Us]}
+                          || {Nodes, Metric, Us} <- [{2, remote_call_mean_us, 100},
+                                                     {2, spawning_mean_us, 10},
+                                                     {Most, remote_call_mean_us, 900},
+                                                     {Most, spawning_mean_us, 100}]] end,
+    Cost = fun(Most) -> [{store(<<"riak_get">>, Nodes, 4), weft_mesh, Metric, [Value]}
+                         || Nodes <- [4, Most],
+                            {Metric, Value} <- [{store_cpu_us, 400}, {calls_per_s, 2000},
+                                                {clients_cpu_us, 40}]] end,
+    [begin
+         ?assertMatch({Id, [{agrees, _}]}, {Id, findings(Id, Rows(Most))}),
+         ?assertMatch({Id, [{open, _}]}, {Id, findings(Id, Rows(Most - 1))})
+     end || {Id, Rows, Most} <- [{"city", City, 8}, {"aco_7", Colonies, 16}, {"de_9", Linear, 24},
+                                 {"de_10", Calls, 24}, {"riak_throughput", Cost, 24}]].
 
 unicast(Link, Variant, Seconds) ->
     {#{suite => <<"e">>, workload => <<"unicast">>, size_bytes => 1048576, pairs => 16,
@@ -359,6 +365,84 @@ there_is_time_for_millions_test() ->
     [Ms] = [DurationMs || #{workload := riak_availability, with := #{duration_ms := DurationMs}}
                               <- weft_store_workload:cells(full)],
     ?assert(Repetitions * Ms / 1000 * 3400 > 3000000).
+
+%% Whatever was wrong in it, the numbers of the others do not tell.
+a_repetition_that_failed_leaves_a_claim_about_failures_open_test() ->
+    Elastic = store(<<"riak_elasticity">>, 6, 24),
+    Available = store(<<"riak_availability">>, 6, 24),
+    [begin
+         ?assertMatch({Id, [{agrees, _} | _]}, {Id, findings(Id, Rows)}),
+         [{open, Told} | _] = findings(Id, Rows ++ [{Failed, Variant, failed, [<<"wrong">>]}]),
+         ?assertEqual({Id, []}, {Id, weft_report_said:missing(["one repetition failed"], Told)})
+     end || {Id, Failed, Variant, Rows}
+                <- [{"aco_failures", aco(<<"sr_killed">>, 8), stock,
+                     [{aco(<<"sr_steady">>, 8), stock, duration_s, [2]},
+                      {aco(<<"sr_killed">>, 8), stock, duration_s, [2]},
+                      {aco(<<"sr_killed">>, 8), stock, kills, [7]}]},
+                    {"riak_elasticity", Elastic, weft_mesh,
+                     [{Elastic, weft_mesh, Metric, [9]}
+                      || Metric <- [calls, kills, recovery_kill_s, recovery_start_s]]},
+                    {"riak_availability", Available, weft_mesh,
+                     [{Available, weft_mesh, Metric, [Value]}
+                      || {Metric, Value} <- [{calls, 4000000}, {failed_operations, 0},
+                                             {kills, 3}]]}]].
+
+%% Who waits while a node is lost, and gets an answer in the end, has waited.
+the_longest_operation_is_told_test() ->
+    Cell = store(<<"riak_availability">>, 6, 24),
+    Rows = [{Cell, weft_mesh, Metric, Values}
+            || {Metric, Values} <- [{calls, [4000, 4000]}, {failed_operations, [0, 0]},
+                                    {kills, [3, 3]}]],
+    [{open, Without}] = findings("riak_availability", Rows),
+    ?assertEqual(nomatch, string:find(Without, "longest")),
+    says([{open, ["longest took 2.50 s"]}], "riak_availability",
+         Rows ++ [{Cell, weft_mesh, latency_max_us, [2500000, 40000]}]).
+
+%% ---- all of them ----
+
+%% Its bound is what somebody can hold the verdict against.
+each_figure_says_what_is_judged_test() ->
+    Run = weft_papers_run:new("run", {ok, []}),
+    [begin
+         [{claimed, Claim}, {judged, Bound} | _] = weft_papers_figures:told(Figure, Run),
+         Said = unicode:characters_to_list(Bound),
+         ?assertMatch({Id, true}, {Id, length(Said) > 20}),
+         ?assertNotEqual({Id, Claim}, {Id, Said}),
+         ?assertEqual({Id, $.}, {Id, lists:last(Said)})
+     end || #{id := Id} = Figure <- weft_papers_figures:figures()].
+
+%% They stand beside names of `global', which are of another kind.
+eventual_names_are_told_where_there_are_some_test() ->
+    [?assertEqual({Id, true}, {Id, string:find(NotShown, weft_papers_remarks:names()) =/= nomatch})
+     || #{id := Id, cells := Cells, not_shown := NotShown} <- weft_papers_figures:figures(),
+        [] =/= [Variant || #{variants := Variants} = Cell <- weft_papers_found:cells(Cells),
+                           Variant <- Variants, are_eventual(Cell, Variant)], Id =/= "sd_19"].
+
+are_eventual(#{suite := aco, workload := Workload}, Variant) when Workload =/= aco_quality ->
+    "aco_" ++ [V1, V2 | _] = atom_to_list(Workload),
+    is_tuple(weft_aco_workload:names(list_to_atom([V1, V2]), Variant));
+are_eventual(#{suite := im, workload := Workload}, Variant) ->
+    is_tuple(weft_im_workload:names(lists:prefix("im_rsd", atom_to_list(Workload)), Variant));
+are_eventual(#{workload := Workload}, Variant)
+  when Workload =:= de_global; Workload =:= de_names -> weft_bench_variant:is_weft(Variant);
+are_eventual(_Cell, _Variant) -> false.
+
+%% A script is told by its exit status.
+a_repetition_that_failed_is_told_by_the_status_test() ->
+    [Figure] = [Of || #{id := "aco_7"} = Of <- weft_papers_figures:figures()],
+    Cell = aco(<<"quality">>, 16),
+    Status = fun(Rows) ->
+                 Run = weft_papers_run:new("aco_7", {ok, weft_report_sample:rows(Rows)}),
+                 weft_papers_figures:status([{Figure, Run}])
+             end,
+    Rows = [{aco(<<"quality">>, 1), stock, cost_error_percent, [9]},
+            {Cell, stock, cost_error_percent, [4]}],
+    ?assertEqual(0, Status(Rows)),
+    ?assertEqual(0, Status(Rows ++ [{Cell, stock, skipped, [<<"no time">>]}])),
+    ?assertEqual(1, Status(Rows ++ [{Cell, stock, failed, [<<"wrong">>]}])),
+    ?assertEqual(1, Status([])),
+    ?assertEqual(1, weft_papers_figures:status(
+                      [{Figure, weft_papers_run:new("aco_7", {error, "no"})}])).
 
 each_figure_has_cells_test() ->
     [?assertEqual({Id, 0}, {Id, weft_papers_cli:main(["--list" | Options ++ Cells])})

@@ -49,10 +49,8 @@ benchmark_report(Config) ->
 figures_of_papers(Config) ->
     Figures = weft_papers_figures:figures(),
     File = filename:join(dir("paper", Config), "paper.html"),
-    Rows = weft_report_sample:rows(sample()),
-    ok = file:write_file(File, weft_papers_figures:page([{Figure, maps:get(id, Figure), {ok, Rows},
-                                                          ["2026-01-31, commit abc1234"]}
-                                                         || Figure <- Figures])),
+    Run = weft_papers_run:new("run", {ok, weft_report_sample:rows(sample())}),
+    ok = file:write_file(File, weft_papers_figures:page([{Figure, Run} || Figure <- Figures])),
     Seen = looks_well(File, "dark", Config),
     ?assertEqual(length(Figures), maps:get("tables", Seen)),
     ?assert(maps:get("charts", Seen) >= length(Figures)),

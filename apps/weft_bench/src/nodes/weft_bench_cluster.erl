@@ -6,8 +6,8 @@
 %% each other; nodes in two groups join them. Groups are links with the variant `weft_groups', and
 %% say nothing to the others. Connections are counted as sockets, so that all carriers are measured
 %% by the same thing. Each node has one scheduler, as if it was a small host. With
-%% `schedulers => all' it has one for each core, for a few nodes that are compared with programs that
-%% use all cores, or in which something holds up what could run beside it.
+%% `schedulers => all' it has one for each core, for a few nodes that are compared with programs
+%% that use all cores, or in which something holds up what could run beside it.
 -module(weft_bench_cluster).
 
 -export([shape/2, with_nodes/4, with_layout/4, in_place/4, roles/1, named/2, await/1, connect/1,

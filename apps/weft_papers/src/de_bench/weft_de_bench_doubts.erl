@@ -4,7 +4,7 @@
 %% was not recorded is not doubted.
 -module(weft_de_bench_doubts).
 
--export([verdict/3, text/2]).
+-export([verdict/3, text/2, bound/0]).
 
 %% Of all operations.
 -define(FAILED_MAX, 0.01).
@@ -27,6 +27,14 @@ verdict(Keys, Verdict, Results) ->
 is_doubtful(Key, Results) ->
     too_many_failed(Key, Results) orelse few(Key, Results) =/= []
         orelse changes(Key, Results) =/= [].
+
+%% @doc When that is so, for what is said of figures.
+-spec bound() -> iolist().
+bound() ->
+    io_lib:format(" Open where more than ~b % of the operations failed, where a mean is one of "
+                  "fewer than ~b times, and, with names, where the last half of the time has over "
+                  "~b % more or less than the first.",
+                  [round(100 * ?FAILED_MAX), ?FEWEST, ?CHANGE_MAX]).
 
 %% @doc The doubts and all that failed, in words that follow on others.
 -spec text([weft_report_results:key()], weft_report_results:results()) -> iolist().

@@ -8,11 +8,14 @@
 
 -export([figures/0]).
 
+-define(FOUND, weft_de_bench_findings).
 -define(STOCK, <<"stock_mesh">>).
 -define(THROUGHPUT, <<"calls_per_s">>).
 -define(PERCENT, "4").
 %% N times the nodes do at least so much of N times the work: that is called linear.
 -define(LINEAR, 0.7).
+%% So many are measured.
+-define(UP_TO, 40).
 %% Those of a quick run, too, which has numbers of nodes of its own where it has other percentages:
 %% what is found takes each of them on several numbers of nodes. A comma would begin another
 %% expression.
@@ -32,26 +35,26 @@ figures() ->
              "The more global commands, the sooner more nodes do not do more: with 0.01 % beyond "
              "60 nodes. Of weft: its names keep throughput flat, within 5 %.",
              fun(Results) ->
-                 peaks(Results) ++ weft_de_bench_figures:falls_behind(Results)
+                 peaks(Results) ++ ?FOUND:falls_behind(Results)
              end),
      scaling("riak_quota", "Riak talk 2013, with quotas: register, unregister, whereis",
              <<"de_names">>, ?NODES,
              "With 2 % of global updates the time of register and unregister grows with the nodes; "
              "that of spawn and whereis does not.",
              fun(Results) ->
-                 weft_de_bench_figures:names(<<"de_names">>, Results)
+                 ?FOUND:names(<<"de_names">>, Results)
              end),
      scaling("de_7_quota", "Fig. 7, with quotas: scalability and data size", <<"de_size">>,
              "(10|1000|10000) B. " ?NODES, "Throughput grows with the nodes, the less the larger "
              "the argument: 10 B is best, 10 kB worst.",
              fun(Results) ->
-                 grows(<<"de_size">>, Results, fun weft_de_bench_figures:less_with_more/2)
+                 grows(<<"de_size">>, Results, fun ?FOUND:less_with_more/2)
              end),
      scaling("de_8_quota", "Fig. 8, with quotas: scalability and computation time",
              <<"de_compute">>, ?NODES ". (10 us|1 ms)",
              "Throughput grows with the nodes, the less the longer a command computes.",
              fun(Results) ->
-                 grows(<<"de_compute">>, Results, fun weft_de_bench_figures:less_with_more/2)
+                 grows(<<"de_compute">>, Results, fun ?FOUND:less_with_more/2)
              end),
      scaling("de_9_quota", "Fig. 9, with quotas: data size and computation time", <<"de_heavy">>,
              ?NODES,
@@ -62,17 +65,30 @@ figures() ->
              "all commands are calls to server processes.",
              fun(Results) ->
                  grows(<<"de_server">>, Results,
-                       fun(_, _) -> weft_de_bench_figures:more_with_servers(Results) end)
+                       fun(_, _) -> ?FOUND:more_with_servers(Results) end)
              end)].
 
 %% Only some of them have names.
 names(<<"de_global">>) ->
-    " " ++ weft_de_bench_figures:names();
+    " " ++ weft_papers_remarks:names();
 names(<<"de_names">>) ->
     names(<<"de_global">>) ++ " Riak and the store of weft: these are the names of DE-Bench. The "
         "store is in riak_throughput_quota.";
 names(_Workload) ->
     "".
+
+bound(<<"de_global">>) ->
+    ["Of stock: the more global commands, the fewer nodes do most, and with most of them fewer "
+     "than with none.", weft_papers_remarks:up_to(?UP_TO, "nodes"), " ", ?FOUND:behind()];
+bound(<<"de_names">>) -> ?FOUND:slower_names();
+bound(<<"de_heavy">>) -> [linear(), weft_de_bench_doubts:bound()];
+bound(<<"de_server">>) -> [linear(), " ", ?FOUND:more()];
+bound(_Workload) -> [linear(), " ", ?FOUND:less()].
+
+linear() ->
+    [io_lib:format("On each carrier: with most nodes at least ~p of so many times as much is done "
+                   "as there are nodes, in terms of the fewest.", [?LINEAR]),
+     weft_papers_remarks:up_to(?UP_TO, "nodes")].
 
 %% Three repetitions.
 minutes(<<"de_global">>) -> 120;
@@ -87,7 +103,7 @@ scaling(Id, Title, Workload, Cells, Claim, Findings) ->
                          _ -> Where
                      end,
             cells := ["--suites", "de_bench", "--quota", ?PERCENT, "--only", Only],
-            minutes => minutes(Workload), claim => Claim,
+            minutes => minutes(Workload), claim => Claim, bound => bound(Workload),
             findings => fun(Results) ->
                             weft_papers_verdict:quotas(Results, fun() -> Findings(Results) end)
                         end,
@@ -103,14 +119,13 @@ rates(Workload, Results) ->
     [{Variant, Parameter, Rates}
      || Variant <- weft_report_de_bench:variants(Workload, Results),
         Parameter <- weft_report_de_bench:parameters(Workload, Results),
-        [_, _ | _] = Rates <- [weft_de_bench_figures:keys(Workload, Parameter, Variant, ?THROUGHPUT,
-                                                          Results)]].
+        [_, _ | _] = Rates <- [?FOUND:keys(Workload, Parameter, Variant, ?THROUGHPUT, Results)]].
 
 growth(Workload, Variant, [{Few, First} | _] = Rates, Parameter, Results) ->
     {Many, Last} = lists:last(Rates),
     Keys = [Key || {_, Key} <- Rates],
     {Verdict, Times} = grown(Many / Few, weft_report_results:ratio(Last, First, Results)),
-    {weft_de_bench_doubts:verdict(Keys, Verdict, Results),
+    {weft_de_bench_doubts:verdict(Keys, weft_papers_verdict:up_to(?UP_TO, Many, Verdict), Results),
      [weft_report_words:variant(Variant), ", ",
       weft_report_de_bench:parameter(Workload, Parameter), ": ", in_words(Rates, Results),
       " nodes", Times, weft_de_bench_doubts:text(Keys, Results)]}.
@@ -137,8 +152,11 @@ peaks(Results) ->
     Workload = <<"de_global">>,
     All = rates(Workload, Results),
     [{case Variant of
-          ?STOCK -> weft_de_bench_doubts:verdict(Keys, sooner([Nodes || {_, Nodes, _} <- Peaks]),
-                                                 Results);
+          ?STOCK -> weft_de_bench_doubts:verdict(
+                      Keys, weft_papers_verdict:up_to(
+                              ?UP_TO, lists:max([Nodes || {_, _, Rates} <- Peaks,
+                                                          {Nodes, _} <- Rates]),
+                              sooner([Nodes || {_, Nodes, _} <- Peaks])), Results);
           _ -> open
       end,
       [weft_report_words:variant(Variant), ", most is done: ",

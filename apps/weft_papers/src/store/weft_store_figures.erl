@@ -1,11 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What the Riak talk (A. Ghaffari, N. Chechina, P. Trinder: "Scalable Persistent Storage for
-%% Erlang: Theory and Practice", 2013) says of availability and scalability, and what is measured
-%% here with the store of weft (`weft_store_workload').
+%% Erlang: Theory and Practice", 2013) says of scalability, and what is measured here with the store
+%% of weft (`weft_store_workload'). What it says of availability is in `weft_store_losses_figures'.
 -module(weft_store_figures).
 -behaviour(weft_papers_figures).
 
 -export([figures/0]).
+%% For figures of the same store.
+-export([cells/1, over_time/5, median/3, value/2, number/1, on/1]).
 
 -define(VARIANT, <<"weft_mesh">>).
 -define(STOCK, <<"stock_mesh">>).
@@ -18,16 +20,15 @@
 -define(SAME, 0.1).
 %% N times the nodes do at least so much of N times the operations.
 -define(LINEAR, 0.7).
+%% What more nodes cost, or do, is judged from so many on.
+-define(UP_TO, 24).
 %% Messages that wait for one process.
 -define(WAITING_MAX, 1000).
-%% Of the operations, of which there have to be enough.
--define(FAILED_SHARE, 1.0e-5).
--define(OPERATIONS_MIN, 3000000).
 -define(OPERATIONS, [<<"riak_get">>, <<"riak_insert">>, <<"riak_update">>]).
 -define(AT_A_RATE, [<<"riak_get_rate">>, <<"riak_insert_rate">>, <<"riak_update_rate">>]).
 
 %% @private
-figures() -> one_supervisor_figures() ++ growth_figures() ++ losses_figures().
+figures() -> one_supervisor_figures() ++ growth_figures() ++ cost_figures().
 
 one_supervisor_figures() ->
     [#{id => "riak_wall", where => "Riak talk 2013, the limit of 60 nodes: one supervisor",
@@ -35,6 +36,9 @@ one_supervisor_figures() ->
        "network are why. (Its authors found servers through which all requests went, and later "
        "releases have none.) Of weft: without such a supervisor the store does 3 times as much for "
        "64 clients; with it the p99 of as many requests per second is 10 times as long.",
+       bound => io_lib:format("With ~b clients or more at least ~b times the throughput without "
+                              "the supervisor; and with it a p99 at least ~b times as long, at the "
+                              "same rate.", [?MANY, ?WON, ?LONGER]),
        cells => cells("riak (spawned|supervised)"),
        findings => fun(Results) -> wall(Results) ++ same_load(Results) end,
        charts => fun wall_charts/1,
@@ -51,6 +55,8 @@ growth_figures() ->
        claim => "Throughput grows with the nodes up to about 60 of them. Of weft: an operation "
        "takes the same processor time, within 10 %, on 4 and on 24 nodes, and never more than "
        "1,000 messages wait for one process.",
+       bound => [same_time(), io_lib:format(" At most ~b messages wait, in each repetition. Stock "
+                                            "is not judged.", [?WAITING_MAX])],
        cells => cells("riak (get|insert|update) [0-9]"),
        findings => fun(Results) -> growth(?OPERATIONS, Results) ++ waits(?OPERATIONS, Results) end,
        charts => fun(Results) -> growth_charts(?OPERATIONS, Results) end,
@@ -63,6 +69,9 @@ growth_figures() ->
      #{id => "riak_throughput_quota",
        where => "Riak talk 2013, with quotas: throughput of get, insert and update",
        claim => "Throughput grows linearly with the nodes up to about 60 of them.",
+       bound => [io_lib:format("On both carriers: so many times the nodes do at least ~p times as "
+                               "many times the operations.", [?LINEAR]),
+                 weft_papers_remarks:up_to(?UP_TO, "nodes")],
        cells => cells("riak (get|insert|update) [0-9]")
        ++ ["--quota", "4", "--variants", "weft_mesh,stock_mesh"],
        minutes => 60,
@@ -71,13 +80,15 @@ growth_figures() ->
                    end,
        charts => fun(Results) -> rates_charts(?OPERATIONS, Results) end,
        not_shown => "60 nodes: 24, and 8 of clients, each with 4 % of a core. Values are in "
-       "memory. While one distribution is measured nodes of the other one are there, idle. "
-       "Linearly: so many times the nodes do at least 0.7 times as many times the operations."},
-     #{id => "riak_cost", where => "Riak talk 2013: scalability, what an operation costs",
+       "memory. While one distribution is measured nodes of the other one are there, idle."}].
+
+cost_figures() ->
+    [#{id => "riak_cost", where => "Riak talk 2013: scalability, what an operation costs",
        claim => "Throughput grows with the nodes up to about 60 of them, so an operation takes no "
        "more with more nodes. Of weft, for programs that use the client of the store: with the "
        "same load for each node an operation takes the same processor time, within 10 %, on 4 "
        "and on 24 nodes.",
+       bound => [same_time(), " Stock is not judged."],
        cells => cells("riak (get|insert|update) rate"),
        findings => fun(Results) -> growth(?AT_A_RATE, Results) end,
        charts => fun(Results) -> growth_charts(?AT_A_RATE, Results) end,
@@ -85,25 +96,13 @@ growth_figures() ->
        "be asked for little. The same data, and the same number of partitions, are on few nodes "
        "and on many. While one distribution is measured nodes of the other one are there, idle."}].
 
-losses_figures() ->
-    [#{id => "riak_elasticity", where => "Riak talk 2013: availability and elasticity",
-       claim => "While nodes fail and come back, 37 operations fail beside 3.41 million that do "
-       "not, and throughput grows when nodes come back. Of weft: it is back at 95 % after a kill "
-       "and after a start.",
-       cells => cells("riak elasticity"), findings => fun elastic/1,
-       charts => fun elastic_charts/1,
-       not_shown => "Millions of operations (riak_availability), and nodes with processors of "
-       "their own: those that are left get the time of one that was killed, and a node that "
-       "starts takes it from them."},
-     #{id => "riak_availability", where => "Riak talk 2013: availability, of millions of requests",
-       claim => "While nodes fail and come back, 37 operations fail beside 3.41 million that do "
-       "not. Of weft, for programs that use the client of the store: of 3 million or more "
-       "operations at most 1 of 100,000 fails.",
-       cells => cells("riak availability"), findings => fun available/1,
-       charts => fun available_charts/1,
-       not_shown => "Nodes that are away for long, and hosts that are cut off. One node is "
-       "killed at a time, never the first one, and the next one when the copies are back."}].
+same_time() ->
+    [io_lib:format("Processor time of the store for an operation differs by at most ~b % between "
+                   "the fewest and the most nodes.", [round(100 * ?SAME)]),
+     weft_papers_remarks:up_to(?UP_TO, "nodes")].
 
+%% @private
+-spec cells(Title :: string()) -> [string()].
 cells(Title) -> ["--suites", "store", "--only", "store: " ++ Title].
 
 %% ---- one supervisor ----
@@ -177,7 +176,8 @@ of_size(Workload, Size, Results) ->
 %% ---- more nodes ----
 
 growth(Operations, Results) ->
-    [{weft_papers_verdict:within({1 - ?SAME, 1 + ?SAME}, Ratio),
+    [{weft_papers_verdict:up_to(?UP_TO, most(Cells),
+                                weft_papers_verdict:within({1 - ?SAME, 1 + ?SAME}, Ratio)),
       [weft_report_words:workload(Operation), ": ", grown(Cells, ?VARIANT, Ratio, Results),
        "; throughput ",
        rates(Cells, <<"calls_per_s">>, Results), asked(Cells, Results), "; clients take at most ",
@@ -248,7 +248,8 @@ asked(Cells, Results) ->
 
 %% What nodes that have a core each would do.
 rising(Results) ->
-    [{weft_papers_verdict:at_least(?LINEAR * Most / Fewest, Ratio),
+    [{weft_papers_verdict:up_to(?UP_TO, Most,
+                                weft_papers_verdict:at_least(?LINEAR * Most / Fewest, Ratio)),
       [weft_report_words:workload(Operation), ", ", weft_report_words:variant(Variant), ": ",
        lists:join(", ", [[value(median(Cell, Variant, Metric, Results), "1/s"), " with ", on(Nodes)]
                          || {Nodes, Cell} <- Cells]),
@@ -274,114 +275,13 @@ over_nodes(Operations, Metric, Results) ->
                               measured(of_operation(Operation, Results), Metric, Results)}
                              || Operation <- Operations]).
 
-%% ---- losses ----
-
-elastic(Results) ->
-    lists:append(
-      [[{weft_papers_verdict:is(is_back(Cell, Metric, Results)),
-         [on(Nodes), ", ", number(median(Cell, <<"kills">>, Results)), " ", What, ": ",
-          back(Cell, Metric, Results)]}
-        || {Metric, What} <- [{<<"recovery_kill_s">>, "killed"},
-                              {<<"recovery_start_s">>, "started again"}]]
-       ++ [{open, [number(median(Cell, <<"failed_operations">>, Results)), " operations failed "
-                   "and ", number(median(Cell, <<"calls">>, Results)), " did not; a client that "
-                   "loses its node counts one"]}]
-       || {_, <<"riak_elasticity">>, _, Nodes, _, _} = Cell <- weft_report_results:cells(Results),
-          weft_report_results:measured(Cell, ?VARIANT, <<"calls">>, Results) =/= none]).
-
-%% In each repetition.
-is_back(Cell, Metric, Results) ->
-    times_measured(Cell, Metric, Results) =:= times_measured(Cell, <<"calls">>, Results).
-
-times_measured(Cell, Metric, Results) ->
-    case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
-        {ok, #{count := Count}} -> Count;
-        none -> 0
-    end.
-
-back(Cell, Metric, Results) ->
-    Runs = io_lib:format("in ~b of ~b runs", [times_measured(Cell, Metric, Results),
-                                              times_measured(Cell, <<"calls">>, Results)]),
-    case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
-        {ok, #{low := Low, median := Median, high := High}} ->
-            io_lib:format("95 % of the throughput before ~s after ~b s (~b to ~b)",
-                          [Runs, round(Median), round(Low), round(High)]);
-        none ->
-            ["95 % of the throughput before ", Runs]
-    end.
-
-elastic_charts(Results) -> per_second(<<"riak_elasticity">>, Results).
-
-available_charts(Results) ->
-    per_second(<<"riak_availability">>, Results) ++ failed_charts(Results).
-
-%% Of all repetitions together, beside what the talk says.
-failed_charts(Results) ->
-    Cells = [Cell || {_, <<"riak_availability">>, _, _, _, _} = Cell
-                         <- weft_report_results:cells(Results),
-                     sum(Cell, <<"calls">>, Results) > 0],
-    Points = [{X, Share, Share, Share, [number(Failed), " of ", number(Failed + Done)]}
-              || {X, Cell} <- lists:zip(lists:seq(1, length(Cells)), Cells),
-                 Done <- [sum(Cell, <<"calls">>, Results)],
-                 Failed <- [sum(Cell, <<"failed_operations">>, Results)],
-                 Share <- [1.0e6 * Failed / (Failed + Done)]],
-    Chart = weft_report_chart:new("failed of a million operations", "nodes",
-                                  [integer_to_list(Nodes) || {_, _, _, Nodes, _, _} <- Cells],
-                                  <<"failed_operations">>,
-                                  [weft_report_chart:line(?VARIANT, Points) || Points =/= []]),
-    [weft_report_chart:said_level("Riak, the talk", 1.0e6 * 37 / 3410037,
-                                  "37 beside 3.41 million", Chart#{y := linear})].
-
-per_second(Workload, Results) ->
-    [over_time(["operations in each second, ", on(Nodes)], <<"operations_per_s">>,
-               "operations", [{"operations", {store, Workload, Clients, Nodes}}], Results)
-     || {_, Of, _, Nodes, Clients, _} <- weft_report_results:cells(Results), Of =:= Workload].
-
-%% ---- availability ----
-
-%% Of all repetitions together.
-available(Results) ->
-    [{available_verdict(Done, Failed, Lost, Fewest),
-      [on(Nodes), ", ", number(sum(Cell, <<"kills">>, Results)), " kills and starts",
-       weft_papers_verdict:no_failures(Fewest), ": ",
-       number(Failed), " operations failed and ", number(Done), " did not; ",
-       number(sum(Cell, <<"repeated_operations">>, Results)), " times the client asked another "
-       "node after an error", read_back(Lost, sum(Cell, <<"read_keys">>, Results))]}
-     || {_, <<"riak_availability">>, _, Nodes, _, _} = Cell <- weft_report_results:cells(Results),
-        Done <- [sum(Cell, <<"calls">>, Results)], Done > 0,
-        Failed <- [sum(Cell, <<"failed_operations">>, Results)],
-        Lost <- [sum(Cell, <<"lost_keys">>, Results)],
-        Fewest <- [fewest(Cell, <<"kills">>, Results)]].
-
-%% Results of before have none.
-read_back(_Lost, Read) when Read == 0 -> "";
-read_back(Lost, Read) ->
-    ["; of ", number(Read), " inserted keys that were read at the end ", number(Lost),
-     " were not there"].
-
-%% Operations that fail while nothing else does are no better.
-available_verdict(_Done, _Failed, Lost, _Fewest) when Lost > 0 -> differs;
-available_verdict(Done, Failed, _Lost, _Fewest)
-  when Failed > ?FAILED_SHARE * (Done + Failed) -> differs;
-available_verdict(Done, Failed, _Lost, Fewest) when Done + Failed >= ?OPERATIONS_MIN ->
-    weft_papers_verdict:with_failures(Fewest, agrees);
-available_verdict(_Done, _Failed, _Lost, _Fewest) -> open.
-
-fewest(Cell, Metric, Results) ->
-    case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
-        {ok, #{low := Low}} -> Low;
-        none -> 0
-    end.
-
-sum(Cell, Metric, Results) ->
-    case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
-        {ok, #{sum := Sum}} -> Sum;
-        none -> 0
-    end.
-
 %% ---- words and points ----
 
-%% One line for each cell, which is named by its workload, its streams and its pairs.
+%% @private One line for each cell, which is named by its workload, its streams and its pairs.
+-spec over_time(Title :: unicode:chardata(), Metric :: binary(), YLabel :: string(),
+                [{Name :: string(), {store, Workload :: binary(), Streams :: non_neg_integer(),
+                                     Pairs :: non_neg_integer()}}],
+                weft_report_results:results()) -> weft_report_svg:chart().
 over_time(Title, Metric, YLabel, Named, Results) ->
     weft_report_chart:lines(
       Title, "seconds", linear, Metric, YLabel,
@@ -396,6 +296,9 @@ measured(Cells, Metric, Results) ->
                       {ok, Measured} <- [weft_report_results:measured(Cell, ?VARIANT, Metric,
                                                                       Results)]].
 
+%% @private Of weft; zero if it was not measured.
+-spec median(weft_report_record:cell(), Metric :: binary(), weft_report_results:results()) ->
+          number().
 median(Cell, Metric, Results) -> median(Cell, ?VARIANT, Metric, Results).
 
 median(Cell, Variant, Metric, Results) ->
@@ -404,13 +307,23 @@ median(Cell, Variant, Metric, Results) ->
         none -> 0
     end.
 
+most(Cells) ->
+    {Most, _} = lists:last(Cells),
+    Most.
+
 last([]) -> [];
 last(List) -> [lists:last(List)].
 
+%% @private
+-spec value(number(), Unit :: string()) -> iodata().
 value(Value, Unit) -> weft_report_words:value(Value, Unit).
 
+%% @private
+-spec number(number()) -> string().
 number(Value) -> integer_to_list(round(Value)).
 
+%% @private
+-spec on(Nodes :: pos_integer()) -> iolist().
 on(1) -> "1 node";
 on(Count) -> [integer_to_list(Count), " nodes"].
 
