@@ -411,7 +411,8 @@ each_figure_says_what_is_judged_test() ->
          ?assertEqual({Id, $.}, {Id, lists:last(Said)})
      end || #{id := Id} = Figure <- weft_papers_figures:figures()].
 
-%% They stand beside names of `global', which are of another kind.
+%% They stand beside names of `global', which are of another kind. In sd_19 all that is compared has
+%% the same names.
 eventual_names_are_told_where_there_are_some_test() ->
     [?assertEqual({Id, true}, {Id, string:find(NotShown, weft_papers_remarks:names()) =/= nomatch})
      || #{id := Id, cells := Cells, not_shown := NotShown} <- weft_papers_figures:figures(),
