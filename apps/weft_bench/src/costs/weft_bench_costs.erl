@@ -64,7 +64,8 @@ command() ->
 
 run(#{only := Only, repetitions := Repetitions, out := Dir} = Options) ->
     File = filename:join(Dir, "costs.csv"),
-    ok = weft_bench_environment:write(Dir, Options),
+    Layouts = [Layout || Name <- Only, #{layout := Layout} <- [weft_bench_costs_cell:cell(Name)]],
+    ok = weft_bench_environment:write(Dir, Layouts, Options),
     HasPerf = has_perf(),
     Measure = fun(Write) ->
                   [Write(Row) || Name <- Only, Repetition <- lists:seq(1, Repetitions),

@@ -42,9 +42,10 @@ command() ->
            | weft_bench_arguments:common("where the results go", "locks")],
       handler => fun(Options) -> weft_bench_arguments:recorded(Options, fun run/1) end}.
 
-run(#{out := Dir} = Options) ->
+run(#{nodes := Count, out := Dir} = Options) ->
     File = filename:join(Dir, "locks.csv"),
-    ok = weft_bench_environment:write(Dir, Options),
+    Layout = {cluster, weft_bench_cluster:shape(Count, [])},
+    ok = weft_bench_environment:write(Dir, [Layout], Options),
     Measure = fun(Write) ->
                       [Write(cluster(Module, Options)) || Module <- [global, weft_global]]
               end,

@@ -65,7 +65,8 @@ command() ->
 
 run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
     File = filename:join(Dir, "names.csv"),
-    ok = weft_bench_environment:write(Dir, Options),
+    Layouts = [{cluster, weft_bench_cluster:shape(Count, [])} || Count <- Counts],
+    ok = weft_bench_environment:write(Dir, Layouts, Options),
     Measure = fun(Write) ->
                       lists:append([cluster(Kind, Count, Write, Options)
                                     || Count <- Counts, Kind <- Kinds])

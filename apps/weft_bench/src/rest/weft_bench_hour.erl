@@ -83,7 +83,9 @@ environment(Run, #{out := Dir, at_once := AtOnce, nodes := Counts, samples := Sa
        {"clusters", case AtOnce of
                         true -> "those with as many nodes at the same time";
                         false -> "one after another"
-                    end}]).
+                    end}
+       | weft_bench_environment:of_clusters([{apart, weft_bench_cluster:shape(Count, [])}
+                                             || Count <- Counts])]).
 
 %% Which clusters are there at the same time.
 together(#{nodes := Counts, variants := Variants, at_once := true}) ->

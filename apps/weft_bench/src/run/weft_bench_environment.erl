@@ -3,7 +3,7 @@
 %% source. Written when the run starts, as `environment.csv'; what a system does not tell is empty.
 -module(weft_bench_environment).
 
--export([gather/1, of_clusters/1, of_hosts/1, write/2, congestion_control/1]).
+-export([gather/1, of_clusters/1, of_hosts/1, write/3, congestion_control/1]).
 
 %% What a host says of the code, which is that of this machine, and of others.
 -define(NOT_OF_HOSTS, ["date", "commit", "flags_of_nodes"]).
@@ -52,13 +52,14 @@ of_hosts(Key, Hosts) ->
         _ -> [{Key ++ " of " ++ Address, Value} || {Address, Value} <- Values]
     end.
 
-%% @doc Writes them for a command with these options, to a directory that is made.
--spec write(Dir :: file:filename(), Options :: #{atom() => term()}) -> ok.
-write(Dir, Options) ->
+%% @doc Writes them for a command with these options and layouts, to a directory that is made.
+-spec write(Dir :: file:filename(), [weft_bench_nodes:layout()], Options :: #{atom() => term()}) ->
+          ok.
+write(Dir, Layouts, Options) ->
     ok = weft_report_file:directory(Dir),
     weft_report_record:write_environment(
-      Dir, gather([{"congestion_control", congestion_control(Dir)}
-                   | [{"option_" ++ atom_to_list(Key),
+      Dir, gather([{"congestion_control", congestion_control(Dir)} | of_clusters(Layouts)
+                   ++ [{"option_" ++ atom_to_list(Key),
                        lists:flatten(io_lib:format("~0tp", [Value]))}
                       || {Key, Value} <- lists:sort(maps:to_list(Options)), Key =/= out]])).
 

@@ -58,7 +58,8 @@ checked(#{nodes := Count, groups := Groups} = Options) ->
 run(#{nodes := Count, groups := AllGroups, out := Dir} = Options) ->
     Cells = [{stock_mesh, mesh}, {weft_mesh, mesh} | [{weft_groups, S} || S <- AllGroups]],
     File = filename:join(Dir, "groups.csv"),
-    ok = weft_bench_environment:write(Dir, Options),
+    Layout = {cluster, weft_bench_cluster:shape(Count, [])},
+    ok = weft_bench_environment:write(Dir, [Layout], Options),
     Measure = fun(Write) -> [Write(Row) || Cell <- Cells, Row <- cell(Cell, Options)] end,
     Rows = weft_report_file:rows(File, head(), fun line/1, Measure),
     io:format("~n~b nodes, ~.1f VMs per core~n~ts~nfile: ~ts~n",

@@ -48,7 +48,7 @@ command() ->
 
 run(#{nodes := Count, only := Only, out := Dir} = Options) ->
     File = filename:join(Dir, "topologies.csv"),
-    ok = weft_bench_environment:write(Dir, Options),
+    ok = weft_bench_environment:write(Dir, [{apart, weft_bench_cluster:shape(Count, [])}], Options),
     Measure = fun(Write) -> [Write(cell(Name, Options)) || Name <- Only] end,
     Rows = weft_report_file:rows(File, weft_report_csv:line(?COLUMNS), fun line/1, Measure),
     io:format("~n~b nodes, ~.1f VMs per core~n~ts~nfile: ~ts~n",

@@ -149,7 +149,9 @@ loads(#{pairs := Pairs} = Config0, Dir, Nodes, Beside) ->
     Roles = lists:sort(weft_bench_nodes:roles(Nodes)),
     Environment = weft_load_files:environment(Config)
         ++ [{"node_count", integer_to_list(length(Roles))},
-            {"variant", atom_to_list(weft_bench_nodes:variant(Nodes))}],
+            {"variant", atom_to_list(weft_bench_nodes:variant(Nodes))}
+            | weft_bench_environment:of_clusters([{cluster, weft_bench_cluster:shape(length(Roles),
+                                                                                     [])}])],
     Ready = on_each([{Role, {weft_de_bench_instance, ready},
                       [seeded(Config, Role), #{dir => own(Dir, Role), environment => Environment}]}
                      || Role <- Roles], ?READY_MS, Nodes),
