@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Figures of papers for documents: `bin/bench figures DIR' reads the results that were
-%% measured (DIR/ID/results.csv for the figure ID, or that of another one with the same cells), and
-%% writes DIR/ID.svg with the charts of each figure, and DIR/README.md with what is claimed and what
-%% was found. docs/benchmarks/paper is made so.
+%% measured (DIR/ID/results.csv for the figure ID, or that of another one with the same cells) and
+%% what is known of them besides (DIR/ID/doubts.csv, `weft_papers_doubts'), and writes DIR/ID.svg
+%% with the charts of each figure, and DIR/README.md with what is claimed and what was found.
+%% docs/benchmarks/paper is made so.
 -module(weft_papers_document).
 
 -export([command/0, main/1]).
