@@ -128,7 +128,7 @@ in(_, _, []) ->
 leave_if(true, Reason) -> {leave, Reason};
 leave_if(false, _Reason) -> none.
 
-%% What is an argument of the old module is a name or the like, even if it is the same word.
+%% What the old module itself is called with is a name, a scope or a group, even if it is its word.
 applied(#{old := Old} = Adaptor, Site, Application) ->
     case weft_migrate_tree:call(Application) of
         {ok, #{module := Old}} -> none;
