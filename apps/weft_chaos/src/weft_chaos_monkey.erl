@@ -29,11 +29,18 @@
 
 -define(PAUSE_MS, 5000).
 -define(KEPT, 100).
+%% The applications of OTP. Where they are does not tell: in a release that has its own emulator all
+%% applications are in one directory.
+-define(OTP, [asn1, common_test, compiler, crypto, debugger, dialyzer, diameter, edoc, eldap,
+              erl_docgen, erl_interface, et, eunit, ftp, inets, jinterface, kernel, megaco, mnesia,
+              observer, odbc, os_mon, parsetools, public_key, reltool, runtime_tools, sasl, snmp,
+              ssh, ssl, stdlib, syntax_tools, tftp, tools, wx, xmerl]).
 -define(SPARED_APPS, [kernel, stdlib, sasl, runtime_tools, compiler, weft, weft_amqp, weft_chaos]).
 
 -record(monkey, {options :: options(),
                  rand :: rand:state(),
                  killed = [] :: [map()],
+                 error = none :: none | string(),
                  count = 0 :: non_neg_integer()}).
 
 %% @doc Starts it on this node. The error is a text.
@@ -56,8 +63,9 @@ stop() ->
         Pid -> gen_server:stop(Pid)
     end.
 
-%% @doc How many were killed, and the last ones.
--spec status() -> none | #{count := non_neg_integer(), last := [map()]}.
+%% @doc How many were killed, and the last ones; and why nobody was killed the last time, `none' if
+%% somebody was.
+-spec status() -> none | #{count := non_neg_integer(), last := [map()], error := none | string()}.
 status() ->
     case whereis(?MODULE) of
         undefined -> none;
@@ -102,8 +110,8 @@ later(#monkey{options = Options, rand = Rand0} = Monkey) ->
     Monkey#monkey{rand = Rand}.
 
 %% @private
-handle_call(status, _From, #monkey{killed = Killed, count = Count} = Monkey) ->
-    {reply, #{count => Count, last => Killed}, Monkey};
+handle_call(status, _From, #monkey{killed = Killed, count = Count, error = Error} = Monkey) ->
+    {reply, #{count => Count, last => Killed, error => Error}, Monkey};
 handle_call(Request, _From, Monkey) ->
     {reply, weft_stray:call(Request), Monkey}.
 
@@ -120,8 +128,8 @@ handle_info(kill, #monkey{options = Options, killed = Killed, count = Count,
     {noreply, later(case Outcome of
                         {ok, Victim} -> Monkey#monkey{killed = lists:sublist([Victim | Killed],
                                                                              ?KEPT),
-                                                      count = Count + 1};
-                        {error, _Nobody} -> Monkey
+                                                      count = Count + 1, error = none};
+                        {error, Nobody} -> Monkey#monkey{error = Nobody}
                     end)};
 handle_info(Message, Monkey) ->
     ok = weft_stray:message(Message),
@@ -198,17 +206,12 @@ is_allowed(Pid, Apps, Leaders) ->
         {group_leader, Leader} ->
             case lists:keyfind(Leader, 1, Leaders) of
                 {_, App} -> not lists:member(App, ?SPARED_APPS)
-                                andalso (Apps =/= all_but_otp orelse not is_otp(App));
+                                andalso (Apps =/= all_but_otp
+                                         orelse not lists:member(App, ?OTP));
                 %% Of another application, or of none, as the processes of the emulator and shells.
                 false -> false
             end;
         undefined -> false
-    end.
-
-is_otp(App) ->
-    case code:lib_dir(App) of
-        {error, bad_name} -> false;
-        Dir -> lists:prefix(code:lib_dir(), Dir)
     end.
 
 is_spared(Pid, Spare) ->

@@ -55,6 +55,8 @@ monkey_test_() ->
      || {Name, Test} <- [{"only workers", fun only_workers/0}, {"weights", fun weights/0},
                          {"a seed decides", fun a_seed_decides/0},
                          {"again and again", fun again_and_again/0},
+                         {"nobody is found", fun it_says_that_nobody_is_found/0},
+                         {"a release", fun applications_beside_those_of_otp_are_found/0},
                          {"strays", fun a_stray_message_ends_no_monkey/0},
                          {"bad options", fun bad_options/0}]].
 
@@ -113,6 +115,43 @@ again_and_again() ->
     #{last := [#{application := monkey_test} | _]} = weft_chaos_monkey:status(),
     ok = weft_chaos:off(),
     ?assertEqual({error, not_running}, weft_chaos:off()).
+
+%% And somebody later: the worker `one' has another name for a while.
+it_says_that_nobody_is_found() ->
+    One = whereis(one),
+    true = unregister(one),
+    true = register(another, One),
+    {ok, _} = weft_chaos:on(#{ms => 10, apps => [monkey_test], weights => [{{registered, one}, 1}]}),
+    Nobody = #{count => 0, last => [], error => "there is no process that may be killed"},
+    weft_test_nodes:until(fun() -> weft_chaos_monkey:status() =:= Nobody end),
+    true = unregister(another),
+    true = register(one, One),
+    weft_test_nodes:until(fun() -> maps:get(error, weft_chaos_monkey:status()) =:= none end),
+    ?assertMatch(#{count := Count} when Count > 0, weft_chaos_monkey:status()),
+    ok = weft_chaos:off().
+
+%% As in a release with its own emulator, where the application is in the directory of OTP's.
+applications_beside_those_of_otp_are_found() ->
+    Dir = string:trim(os:cmd("mktemp -d")),
+    ToRoot = [".." || _ <- filename:split(code:lib_dir())],
+    Ebin = filename:join([code:lib_dir()] ++ ToRoot
+                         ++ [string:trim(Dir, leading, "/"), "monkey_test", "ebin"]),
+    ok = filelib:ensure_path(Ebin),
+    true = code:add_patha(Ebin),
+    {ok, Started} = application:ensure_all_started(inets),
+    try
+        ?assert(lists:prefix(code:lib_dir(), code:lib_dir(monkey_test))),
+        Candidates = weft_chaos_monkey:candidates(#{}),
+        ?assertEqual([], [one, two, three] -- [Name || Name <- [one, two, three],
+                                                       lists:member(whereis(Name), Candidates)]),
+        OfOtp = whereis(httpc_manager),
+        ?assert(lists:member(OfOtp, weft_chaos_monkey:candidates(#{apps => all}))),
+        ?assertNot(lists:member(OfOtp, Candidates))
+    after
+        [ok = application:stop(Application) || Application <- Started],
+        true = code:del_path(Ebin),
+        ok = file:del_dir_r(Dir)
+    end.
 
 a_stray_message_ends_no_monkey() ->
     {ok, Monkey} = weft_chaos:on(#{ms => 60000, apps => [monkey_test]}),
