@@ -13,11 +13,14 @@
 %% Where it listens (port 0 takes a free one), and what it is called in the text of an error.
 
 %% @doc Begins to listen. Transport and Protocol are options of ranch and cowboy, the address left
-%% out. The text of an error says what to do.
+%% out. When there are `max_connections', others wait to be accepted; the acceptor that waits
+%% already takes one more. The text of an error says what to do.
 -spec start(Name :: atom(), place(), Transport :: map(), cowboy:opts()) ->
           ok | {error, Text :: string()}.
 start(Name, #{ip := Ip, port := Port, what := What}, Transport, Protocol) ->
-    Placed = Transport#{num_acceptors => ?ACCEPTORS, socket_opts => [{port, Port}, {ip, Ip}]},
+    %% From ranch 2 on the limit is one of each supervisor of connections; ranch 1 has only one.
+    Placed = Transport#{num_acceptors => ?ACCEPTORS, num_conns_sups => 1,
+                        socket_opts => [{port, Port}, {ip, Ip}]},
     case cowboy:start_clear(Name, Placed, Protocol) of
         {ok, _Listener} ->
             ok;

@@ -90,3 +90,29 @@ taken() ->
                                                                    #{}, #{})
                                end),
     ok = weft_http_listener:stop(other).
+
+%% Two acceptors have one limit, not one each. One of them waits already when it is reached, and
+%% takes one more; then neither does.
+the_limit_is_one_of_the_listener_test_() ->
+    {timeout, 60, fun limited/0}.
+
+limited() ->
+    {ok, _} = application:ensure_all_started(cowboy),
+    Max = 5,
+    ok = weft_http_listener:start(limited, #{ip => {127, 0, 0, 1}, port => 0, what => "test"},
+                                  #{max_connections => Max}, #{request_timeout => infinity}),
+    Port = weft_http_listener:port(limited),
+    Sockets = [element(2, {ok, _} = gen_tcp:connect("127.0.0.1", Port, []))
+               || _ <- lists:seq(1, 3 * Max)],
+    Acceptors = ranch:procs(limited, acceptors),
+    ok = weft_test_nodes:until(fun() ->
+                                   Max + 1 =:= length(ranch:procs(limited, connections))
+                                       andalso not lists:any(fun is_accepting/1, Acceptors)
+                               end),
+    [ok = gen_tcp:close(Socket) || Socket <- Sockets],
+    ok = weft_http_listener:stop(limited).
+
+%% One that waits for the supervisor of connections does not, while there are too many.
+is_accepting(Acceptor) ->
+    {current_stacktrace, Stack} = process_info(Acceptor, current_stacktrace),
+    lists:keymember(prim_inet, 1, Stack).

@@ -25,8 +25,7 @@
 start(#{port := none}) ->
     ok;
 start(#{ip := Ip, port := Port, connections_max := Max} = Config) ->
-    %% The limit is that of each supervisor of connections.
-    Transport = #{max_connections => 2 * Max, num_conns_sups => 1},
+    Transport = #{max_connections => 2 * Max},
     Place = #{ip => Ip, port => Port, what => "store by HTTP"},
     Protocol = #{env => #{handler => weft_kv_http_handler, handler_opts => Config},
                  middlewares => [weft_kv_http_guard, cowboy_handler],
