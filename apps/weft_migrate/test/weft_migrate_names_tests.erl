@@ -310,6 +310,25 @@ what_may_be_the_default_scope_stays_test_() ->
                  "g() -> pg:start(pg).\n", "g() -> [#{start => {pg, start_link, []}}].\n",
                  "g() -> pg:start_link(pg), pg:join(a, b, self()).\n"]].
 
+%% As in RabbitMQ, whose headers name the scopes of its federation and its management.
+a_macro_of_a_header_may_be_the_default_scope_test_() ->
+    Files = fun(Scope) ->
+                    [{"a.erl", "f() -> pg:start_link(), pg:get_members(g).\n"},
+                     {"b.erl", "f(P) -> pg:join(?SCOPE, g, P).\n"},
+                     {"s.hrl", "-define(SCOPE, " ++ Scope ++ ").\n"}]
+            end,
+    [fun() -> stays(Files("pg")) end, fun() -> stays(Files("scope()")) end,
+     fun() -> stays(Files("shop") ++ [{"c.erl", "f(S) -> pg:which_groups(S).\n"}]) end,
+     ?_assertMatch([{"a.erl", "f() -> pg:start_link(), weft_pg:get_members(g).\n"},
+                    {"b.erl", "f(P) -> weft_pg:join(?SCOPE, g, P).\n"} | _],
+                   written(Files("shop")))].
+
+a_macro_of_a_header_may_be_a_scope_that_stays_test_() ->
+    Header = {"s.hrl", "-define(SCOPE, shop).\n"},
+    [fun() -> stays([{"a.erl", "f(P) -> pg:join(" ++ Moving ++ ", g, P).\n"},
+                     {"b.erl", "g() -> ?check(pg:which_groups(" ++ Left ++ ")).\n"}, Header])
+     end || {Moving, Left} <- [{"?SCOPE", "shop"}, {"shop", "?SCOPE"}]].
+
 what_may_be_the_default_scope_has_a_reason_test_() ->
     Said = fun(Name, Place) ->
                    Staying = weft_migrate_names:stay([{scopes, Place},
@@ -317,9 +336,9 @@ what_may_be_the_default_scope_has_a_reason_test_() ->
                    weft_migrate_names:decided({edit, [], []}, [{scopes, Name}], Staying)
            end,
     [[?_assertEqual({hold, "it may be the default scope, which is weft_pg with weft (f:1)"},
-                    Said(any, Place)),
-      ?_assertEqual({hold, "another place that may be of this scope stays with pg (g:2)"},
-                    Said({name, pg}, Place))]
+                    Said(any, Place))
+      | [?_assertEqual({hold, "another place that may be of this scope stays with pg (g:2)"},
+                       Said(Name, Place)) || Name <- [{name, pg}, other]]]
      || Place <- [{edited, {name, pg}, "f", 1}, {left, start, "f", 1}]].
 
 %% ---- groups of pg2 ----

@@ -17,8 +17,9 @@
 -export_type([kind/0, name/0, place/0, staying/0]).
 
 -type kind() :: names | locks | scopes | groups.
-%% `start': a start of the default scope of `pg', which stays and keeps nothing.
--type name() :: {name, atom()} | any | start.
+%% `other': any scope but the default one of `pg'. `start': a start of that, which stays and keeps
+%% nothing.
+-type name() :: {name, atom()} | any | other | start.
 %% `edited' is what would be, if all other places of the name are too; `registered', if it gives a
 %% process that name.
 -type place() :: {left | edited | registered, name(), file:filename_all(), Line :: pos_integer()}.
@@ -48,7 +49,7 @@
           [{kind(), name()}].
 of_site(Rule, _Site, _Known) when Rule =/= global, Rule =/= pg, Rule =/= pg2 ->
     [];
-of_site(Rule, #{node := Node, path := Path} = Site, Known) ->
+of_site(Rule, #{node := Node, path := Path, program := Program} = Site, Known) ->
     case {Rule, called(Rule, Site), erl_syntax:type(Node)} of
         {global, {ok, #{function := Function, arguments := Arguments}}, _} ->
             of_call(of_function(Function), Arguments, Known);
@@ -57,9 +58,9 @@ of_site(Rule, #{node := Node, path := Path} = Site, Known) ->
         {global, error, _} ->
             of_word(Node, Path);
         {pg, {ok, #{function := Function, arguments := Arguments}}, _} ->
-            of_pg(Function, Arguments, Known);
+            of_pg(Function, Arguments, {Known, Program});
         {pg, error, _} ->
-            of_pg_word(Node, Path, Known);
+            of_pg_word(Node, Path, {Known, Program});
         {pg2, {ok, #{function := Function, arguments := Arguments}}, _} ->
             of_pg2(Function, Arguments, Known);
         {pg2, error, _} ->
@@ -92,13 +93,20 @@ of_pg(_Function, any, _Known) ->
     [{scopes, any}];
 of_pg(Function, Arguments, Known) ->
     Scope = case weft_migrate_scope:of_function(Function, length(Arguments)) of
-                first -> [named(hd(Arguments), Known)];
+                first -> [scope(hd(Arguments), Known)];
                 default -> [{name, pg}];
                 none -> []
             end,
     case {Scope, weft_migrate_scope:is_start(Function)} of
         {[{name, pg}], true} -> [{scopes, start}];
         _ -> [{scopes, Name} || Name <- Scope]
+    end.
+
+%% A macro of other files is an atom, even if it is not known which.
+scope(Tree, {Known, Program}) ->
+    case {named(Tree, Known), weft_migrate_program:modules(Tree, Program)} of
+        {any, {known, []}} -> other;
+        {Name, _} -> Name
     end.
 
 of_pg2(Function, [Group | _] = Arguments, Known) ->
@@ -262,10 +270,9 @@ stay(Kind, Places) ->
     Left = [Place || {left, Name, _, _} = Place <- Places, Name =/= start],
     Literal = maps:from_list([{Name, Place} || {_, {name, _} = Name, _, _} = Place
                                                    <- lists:reverse(Left)]),
-    {Any, Others} = case lists:keyfind(any, 2, Left) of
-                        false -> unknown(Left, lists:keyfind(any, 2, Places -- Left),
-                                         defaults(Kind, Places));
-                        Place -> {Place, Place}
+    {Any, Others} = case unwritten(Left) of
+                        [Place | _] -> {Place, Place};
+                        [] -> keepers(Left, unwritten(Places -- Left), defaults(Kind, Places))
                     end,
     Staying = #{literal => Literal, any => Any, others => Others},
     case Kind of
@@ -287,12 +294,20 @@ unregistered(Places, #{literal := Literal, any := Any} = Staying) ->
                         _ -> Any
                     end}.
 
-%% Is one kept that may be any? One that may be the default scope does not move with places of that
-%% one: its value would still be `pg'.
-unknown(_, false, _) -> {none, none};
-unknown([First | _], Any, _) -> {First, Any};
-unknown([], Any, [Default | _]) -> {{default, Default}, Any};
-unknown([], _Any, []) -> {none, none}.
+unwritten(Places) ->
+    [Place || {_, Name, _, _} = Place <- Places, lists:member(Name, [any, other])].
+
+%% What keeps those that would be rewritten and are not written out? One that may be the default
+%% scope does not move with places of that one: its value would still be `pg'.
+keepers(_, [], _) ->
+    {none, none};
+keepers([First | _], [Unwritten | _], _) ->
+    {First, Unwritten};
+keepers([], Unwritten, Defaults) ->
+    case {lists:keyfind(any, 2, Unwritten), Defaults} of
+        {{_, _, _, _} = Any, [Default | _]} -> {{default, Default}, Any};
+        _ -> {none, none}
+    end.
 
 defaults(scopes, Places) ->
     [Place || {_, Name, _, _} = Place <- Places, Name =:= start orelse Name =:= {name, pg}];
@@ -313,7 +328,7 @@ decided({edit, _, _} = Edit, Of, Staying) ->
         [{_, _, {default, {_, _, File, Line}}} | _] ->
             {hold, lists:flatten(io_lib:format("it may be the default scope, which is weft_pg with "
                                                "weft (~ts:~w)", [File, Line]))};
-        [{Kind, Name, {_, Name, File, Line}} | _] when Name =/= any ->
+        [{Kind, {name, _} = Name, {_, Name, File, Line}} | _] ->
             held("of this ", Kind, File, Line);
         [{Kind, _, {_, _, File, Line}} | _] ->
             held("that may be of this ", Kind, File, Line)
@@ -321,7 +336,9 @@ decided({edit, _, _} = Edit, Of, Staying) ->
 decided(Answer, _, _) ->
     Answer.
 
-keeping(any, #{any := Place}) -> Place;
+keeping(any, #{any := Keeper}) -> Keeper;
+keeping(other, #{any := {default, _}, others := Place}) -> Place;
+keeping(other, #{any := Keeper}) -> Keeper;
 keeping(Name, #{literal := Literal, others := Others}) -> maps:get(Name, Literal, Others).
 
 held(What, Kind, File, Line) ->
