@@ -12,8 +12,11 @@
 fake(Roles, Answer) ->
     #{variant => stock, tls => none, are_here => true, quota => none, groups => [],
       peers => maps:from_list([{Role, #{peer => spawn_link(fun() -> peer(Role, Answer) end),
-                                        node => node(), os_pid => os:getpid(), boot => #{}}}
+                                        node => name(Role), os_pid => os:getpid(), boot => #{}}}
                                || Role <- Roles])}.
+
+name({Letter, Number}) -> list_to_atom(lists:concat([Letter, Number, "@host"]));
+name(Letter) -> list_to_atom(lists:concat([Letter, "@host"])).
 
 peer(Role, Answer) ->
     receive
@@ -57,10 +60,63 @@ a_mesh_is_connected_before_it_is_warmed_up_test() ->
 
 received() -> receive {_, {n, _}} = Message -> [Message | received()] after 0 -> [] end.
 
+-define(THREE, [{n, 1}, {n, 2}, {n, 3}]).
+
+%% Nodes that are connected with each other at first, and do what they are measured for. In the end
+%% the third one is there, has ended, or is not connected with the second any more.
+cluster(End) ->
+    Names = [name(Role) || Role <- ?THREE],
+    fake(?THREE, fun({n, 3}, _, nodes, _) when End =:= ended -> lost;
+                    ({n, 2}, _, nodes, _) when End =:= lost -> Names -- [name({n, 2}),
+                                                                         name({n, 3})];
+                    (Role, _, nodes, _) -> Names -- [name(Role)];
+                    (_, _, join, _) -> os:system_time(microsecond);
+                    (_, _, taken, _) -> #{bytes => 1000, processes => 10};
+                    (_, _, _, _) -> ok
+                 end).
+
+%% Who has less to do, or fewer connections, would take less.
+a_cluster_at_rest_that_loses_a_node_test_() ->
+    [{lists:concat([Module, " ", End]),
+      {timeout, 20,
+       fun() ->
+               [Cell | _] = Module:cells(quick),
+               Of = Cell#{with := #{settle_ms => 0, measure_ms => 20, rest_ms => 0}},
+               case End of
+                   here -> ?assertMatch({ok, [_, _, _]}, Module:run(Of, cluster(End)));
+                   ended -> ?assertError({no_answer_of, {n, 3}, _}, Module:run(Of, cluster(End)));
+                   lost -> ?assertError({lost, ['n3@host'], by, {n, 2}},
+                                        Module:run(Of, cluster(End)))
+               end
+       end}}
+     || Module <- [weft_bench_idle, weft_bench_connection], End <- [here, ended, lost]].
+
+an_hour_in_which_a_connection_is_lost_test() ->
+    ?assertError({lost, ['n3@host'], by, {n, 2}},
+                 weft_bench_hour:measured([{stock_mesh, cluster(lost)}],
+                                          #{settle_ms => 0, samples => 2, each_ms => 20},
+                                          fun(_, _) -> ok end)).
+
+%% Its time is not 0.
+what_the_system_does_not_know_has_no_processor_time_test() ->
+    #{peers := #{a := Peer} = Peers} = Nodes = fake([a], fun(_, _, _, _) -> ok end),
+    Gone = Nodes#{peers := Peers#{a := Peer#{os_pid := "none"}}},
+    ?assert(weft_bench_idle:cpu_us(Nodes, [a]) > 0),
+    ?assertError({no_processor_time_of, a}, weft_bench_idle:cpu_us(Gone, [a])).
+
+processor_time_is_counted_by_ticks_where_the_scheduler_tells_nothing_test_() ->
+    [?_assertEqual(Expected, weft_bench_idle:used_us(Texts, fun() -> 70000 end))
+     || {Texts, Expected} <- [{[<<"5000 1 2\n">>, <<"0 0 0\n">>, <<"7000 1 2\n">>], 12},
+                              {[<<"0 0 0\n">>, <<"0 0 0\n">>], 70000}, {[<<>>], 70000},
+                              {[], 70000}]].
+
 %% Clusters that are there at the same time share the cores: each is told with the nodes of all.
 clusters_at_once_share_the_machine_test() ->
     Self = self(),
-    Fake = fun(Count) -> fake([{n, N} || N <- lists:seq(1, Count)], fun(_, _, _, _) -> ok end) end,
+    Fake = fun(Count) ->
+                   Roles = [{n, N} || N <- lists:seq(1, Count)],
+                   fake(Roles, fun(_, _, nodes, _) -> [name(Role) || Role <- Roles] end)
+           end,
     Cores = erlang:system_info(logical_processors_available),
     Shared = fun(Clusters) ->
                      ok = weft_bench_hour:measured(

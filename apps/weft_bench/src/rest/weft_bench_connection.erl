@@ -46,6 +46,8 @@ run(#{with := #{rest_ms := RestMs}}, Nodes) ->
     Soon = call(Nodes, First, taken, []),
     receive after RestMs -> ok end,
     Late = call(Nodes, First, taken, []),
+    %% A connection that is gone takes nothing.
+    ok = weft_bench_form:still_formed(Roles, Nodes),
     Each = fun(Key, Taken) -> (maps:get(Key, Taken) - maps:get(Key, Before)) / length(Others) end,
     {ok, [{connection_bytes, Each(bytes, Soon)},
           {connection_rest_bytes, Each(bytes, Late)},

@@ -11,7 +11,7 @@
 -module(weft_bench_form).
 -behaviour(weft_bench_workload).
 
--export([cells/1, run/2, form/2, load/2]).
+-export([cells/1, run/2, form/2, still_formed/2, load/2]).
 -export([join/3, load/0, ask/3]).
 
 -define(START_IN_MS, 300).
@@ -60,6 +60,24 @@ form(Roles, Nodes) ->
 -spec ask(weft_bench_nodes:nodes(), weft_bench_nodes:role(), [term()]) -> no_return().
 ask(Nodes, Role, Arguments) ->
     exit({joined, weft_bench_nodes:call(Nodes, Role, ?MODULE, join, {Arguments, ?CALL_MS})}).
+
+%% @doc Nodes that were connected with each other must still be so. One that does not answer, or has
+%% lost another one, is an error: what is measured of the others would look better without it.
+-spec still_formed([weft_bench_nodes:role()], weft_bench_nodes:nodes()) -> ok.
+still_formed(Roles, Nodes) ->
+    Names = [weft_bench_nodes:node(Nodes, Role) || Role <- Roles],
+    lists:foreach(fun(Role) ->
+                          case Names -- [weft_bench_nodes:node(Nodes, Role)
+                                         | connected(Role, Nodes)] of
+                              [] -> ok;
+                              Lost -> error({lost, Lost, by, Role})
+                          end
+                  end, Roles).
+
+connected(Role, Nodes) ->
+    try weft_bench_nodes:call(Nodes, Role, erlang, nodes, {[connected], ?CALL_MS})
+    catch _:Why -> error({no_answer_of, Role, Why})
+    end.
 
 %% @doc Loads the code of weft on nodes that have it.
 -spec load([weft_bench_nodes:role()], weft_bench_nodes:nodes()) -> ok.

@@ -116,7 +116,8 @@ clusters(Count, Variants, Write, #{out := Dir} = Plan) ->
                   end, Failed),
     length(Failed).
 
-%% A node that is lost ends the measurement of all that are there: it was no hour of rest.
+%% A node or a connection that is lost ends the measurement of all clusters that are there: it was no
+%% hour of rest.
 kept(Clusters, Plan, Of) ->
     try
         ok = measured(Clusters, Plan, Of),
@@ -164,6 +165,8 @@ measured(Clusters, #{settle_ms := SettleMs, samples := Count, each_ms := EachMs}
                    {Samples, After}
            end,
     {All, _} = lists:mapfoldl(Each, [used(Nodes) || {_, Nodes} <- Clusters], lists:seq(1, Count)),
+    [ok = weft_bench_form:still_formed(weft_bench_nodes:roles(Nodes), Nodes)
+     || {_, Nodes} <- Clusters],
     Shared = shared(Clusters),
     lists:foreach(fun({Number, {Variant, _}}) ->
                           Of = [lists:nth(Number, Samples) || Samples <- All],

@@ -4,11 +4,12 @@
 %% They are connected as in `weft_bench_form', and left alone for a while, since what forming a
 %% cluster has begun goes on for some seconds. Then their processor time and how often a thread of
 %% theirs was woken are counted over the time of the cell, from outside. The kernel's ticks, every
-%% quarter of net_ticktime, are part of it.
+%% quarter of net_ticktime, are part of it. A cluster that has lost a node or a connection meanwhile
+%% has less to do, so afterwards each node is asked whether it still has all others.
 -module(weft_bench_idle).
 -behaviour(weft_bench_workload).
 
--export([cells/1, run/2, cpu_us/2, wakeups/2]).
+-export([cells/1, run/2, cpu_us/2, used_us/2, wakeups/2]).
 
 -define(READ_BYTES_MAX, 4096).
 
@@ -33,6 +34,8 @@ run(#{with := #{settle_ms := SettleMs, measure_ms := MeasureMs}}, Nodes) ->
     Before = {cpu_us(Nodes, Roles), wakeups(Nodes, Roles), now_us()},
     receive after MeasureMs -> ok end,
     After = {cpu_us(Nodes, Roles), wakeups(Nodes, Roles), now_us()},
+    %% Only now: to be asked wakes a node.
+    ok = weft_bench_form:still_formed(Roles, Nodes),
     [CpuUs, Wakeups, ElapsedUs] = [element(N, After) - element(N, Before) || N <- [1, 2, 3]],
     Count = length(Roles),
     {ok, [{idle_percent, 100 * CpuUs / Count / ElapsedUs},
@@ -44,15 +47,27 @@ now_us() -> erlang:monotonic_time(microsecond).
 %% @doc User and system time that these nodes used since their start, in microseconds. From the
 %% scheduler's statistics of each thread, which count nanoseconds (Linux,
 %% Documentation/scheduler/sched-stats.rst); where there are none, as `weft_bench_nodes:cpu_us/1'.
--spec cpu_us(weft_bench_nodes:nodes(), [weft_bench_nodes:role()]) -> non_neg_integer().
+%% A node of which the system tells nothing has ended, which is an error.
+-spec cpu_us(weft_bench_nodes:nodes(), [weft_bench_nodes:role()]) -> pos_integer().
 cpu_us(Nodes, Roles) ->
-    lists:sum([cpu_us_of(weft_bench_nodes:os_pid(Nodes, Role)) || Role <- Roles]).
+    lists:sum([cpu_us_of(Role, weft_bench_nodes:os_pid(Nodes, Role)) || Role <- Roles]).
 
-cpu_us_of(OsPid) ->
-    case [Text || Text <- of_threads(OsPid, "schedstat"), Text =/= <<>>] of
-        [] -> weft_bench_nodes:cpu_us_of(OsPid);
-        Texts -> lists:sum([binary_to_integer(hd(binary:split(Text, <<" ">>))) || Text <- Texts])
-                     div 1000
+cpu_us_of(Role, OsPid) ->
+    case used_us(of_threads(OsPid, "schedstat"),
+                 fun() -> weft_bench_nodes:cpu_us_of(OsPid) end) of
+        0 -> error({no_processor_time_of, Role});
+        UsedUs -> UsedUs
+    end.
+
+%% @private By what the scheduler tells of the threads of a process. A kernel that does not count it
+%% has no such files, or `0 0 0' in all of them.
+-spec used_us(Schedstats :: [binary()], ByTicks :: fun(() -> non_neg_integer())) ->
+          non_neg_integer().
+used_us(Schedstats, ByTicks) ->
+    case lists:sum([binary_to_integer(hd(binary:split(Text, <<" ">>)))
+                    || Text <- Schedstats, Text =/= <<>>]) of
+        0 -> ByTicks();
+        Ns -> Ns div 1000
     end.
 
 %% @doc How often threads of these nodes went to sleep by themselves since their start, so how often
