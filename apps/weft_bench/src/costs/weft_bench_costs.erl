@@ -10,9 +10,9 @@
 %%
 %% Writes DIR/costs.csv, each row as soon as it is known: the cell, the variant, the repetition, the
 %% node (sender, receiver, gateway; all nodes of a cluster as one), what was counted, of what
-%% (a kind of process, a module, a system call), and how much for one unit. DIR/totals.csv has the
-%% medians of the repetitions, of all nodes together: of each thing that was counted, and of all of
-%% them. DIR also has environment.csv.
+%% (a kind of process or of context switch, a module, a system call), and how much for one unit.
+%% DIR/totals.csv has the medians of the repetitions, of all nodes together: of each thing that was
+%% counted, and of all of them. DIR also has environment.csv.
 -module(weft_bench_costs).
 
 -export([command/0, main/1, totals/1]).
@@ -35,6 +35,7 @@
 -define(TOLD, [{processor_us, "processor time, us"}, {units_per_s, "done in a second"},
                {calls, "function calls"}, {reductions, "reductions"},
                {received, "messages to processes"}, {turns, "turns of processes"},
+               {witness_received, "the same of weft_turn"}, {witness_turns, "its turns"},
                {minor_collections, "garbage collections, minor"},
                {major_collections, "garbage collections, major"}, {system_calls, "system calls"},
                {switches, "context switches"}, {received_packets, "packets received"},
@@ -131,17 +132,18 @@ pass(parts, Work, Nodes, Dir) ->
 %% From outside, between the countings of the nodes, which take time too.
 outside(Work, Nodes) ->
     Look = fun(Role) ->
-               [{processor_us, weft_bench_idle:cpu_us(Nodes, [Role])},
-                {switches, weft_bench_idle:wakeups(Nodes, [Role])}]
+               [{processor_us, ?ALL, weft_bench_idle:cpu_us(Nodes, [Role])}
+                | [{switches, atom_to_binary(Kind), weft_bench_idle:switches(Kind, Nodes, [Role])}
+                   || Kind <- [voluntary, nonvoluntary]]]
            end,
     Before = [{Role, Look(Role)} || Role <- weft_bench_nodes:roles(Nodes)],
     StartUs = os:perf_counter(microsecond),
     Units = Work(),
     ElapsedUs = os:perf_counter(microsecond) - StartUs,
     {Units, [{a, units_per_s, ?ALL, Units * Units * 1.0e6 / ElapsedUs}
-             | [{Role, What, ?ALL, Now - Was}
+             | [{Role, What, Of, Now - Was}
                 || {Role, Looked} <- Before,
-                   {{What, Was}, {What, Now}} <- lists:zip(Looked, Look(Role))]]}.
+                   {{What, Of, Was}, {What, Of, Now}} <- lists:zip(Looked, Look(Role))]]}.
 
 %% By the emulator of each node, on all at the same time.
 on_nodes(Counting, Work, Nodes) ->

@@ -9,7 +9,8 @@
 -module(weft_bench_idle).
 -behaviour(weft_bench_workload).
 
--export([cells/1, run/2, cpu_us/2, used_us/2, wakeups/2]).
+-export([cells/1, run/2, cpu_us/2, used_us/2, wakeups/2, switches/3,
+         switches_in/2]).
 
 -define(READ_BYTES_MAX, 4096).
 
@@ -73,12 +74,20 @@ used_us(Schedstats, ByTicks) ->
 %% @doc How often threads of these nodes went to sleep by themselves since their start, so how often
 %% something woke them.
 -spec wakeups(weft_bench_nodes:nodes(), [weft_bench_nodes:role()]) -> non_neg_integer().
-wakeups(Nodes, Roles) ->
-    OsPids = [weft_bench_nodes:os_pid(Nodes, Role) || Role <- Roles],
-    lists:sum([switches(Text) || OsPid <- OsPids, Text <- of_threads(OsPid, "status")]).
+wakeups(Nodes, Roles) -> switches(voluntary, Nodes, Roles).
 
-switches(Status) ->
-    case re:run(Status, "^voluntary_ctxt_switches:\\s*(\\d+)",
+%% @doc Context switches of threads of these nodes since their start: how often they went to sleep
+%% by themselves, or how often the kernel took the processor from them (proc(5), status).
+-spec switches(voluntary | nonvoluntary, weft_bench_nodes:nodes(), [weft_bench_nodes:role()]) ->
+          non_neg_integer().
+switches(Kind, Nodes, Roles) ->
+    OsPids = [weft_bench_nodes:os_pid(Nodes, Role) || Role <- Roles],
+    lists:sum([switches_in(Text, Kind) || OsPid <- OsPids, Text <- of_threads(OsPid, "status")]).
+
+%% @private In the status of a thread.
+-spec switches_in(Status :: binary(), voluntary | nonvoluntary) -> non_neg_integer().
+switches_in(Status, Kind) ->
+    case re:run(Status, ["^", atom_to_list(Kind), "_ctxt_switches:\\s*(\\d+)"],
                 [multiline, {capture, all_but_first, binary}]) of
         {match, [Count]} -> binary_to_integer(Count);
         nomatch -> 0
