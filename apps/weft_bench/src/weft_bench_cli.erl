@@ -4,7 +4,7 @@
 %% `bin/bench' is weft_papers_cli.
 -module(weft_bench_cli).
 
--export([main/1, main/2, command/1, report/0, expected/2]).
+-export([main/1, main/2, command/1, report/0, expected/2, status/2]).
 -export_type([more/0]).
 
 -define(QUICK_LIMIT_MS, 165000).
@@ -237,12 +237,27 @@ measure(Cells, Options) ->
                                            quota => Quota,
                                            limit_ms => limit_ms(Options)}),
     case weft_report_page:main([Dir]) of
-        0 when Failed > 0 ->
-            io:format(standard_error, "~b measurements failed; why is in results.csv~n", [Failed]),
-            1;
-        Status ->
-            Status
+        0 -> status(Failed, Dir);
+        Status -> Status
     end.
+
+%% @private The exit status of a run in which so much failed. One that has left out everything has
+%% not shown that anything works.
+-spec status(Failed :: non_neg_integer(), Dir :: file:filename()) -> 0 | 1 | 2.
+status(0, Dir) ->
+    case weft_report_record:read(Dir) of
+        {ok, Rows} ->
+            case [x || #{metric := Metric} <- Rows, Metric =/= <<"skipped">>] of
+                [] -> weft_bench_arguments:status({failed, "nothing was measured; why is in "
+                                                           "results.csv"});
+                _ -> 0
+            end;
+        {error, Text} ->
+            failed(Text)
+    end;
+status(Failed, _Dir) ->
+    weft_bench_arguments:status({failed, io_lib:format("~b measurements failed; why is in "
+                                                       "results.csv", [Failed])}).
 
 free(Dir) ->
     case weft_load_files:is_free(Dir) of

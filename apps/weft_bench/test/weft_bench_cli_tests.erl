@@ -56,6 +56,18 @@ refused(Arguments, Dir) ->
                  [{File, file:read_file(filename:join(Dir, File))}
                   || File <- filelib:wildcard("*", Dir)]).
 
+%% A script takes 0 for a run that has shown something.
+a_run_that_has_measured_nothing_is_told_test_() ->
+    Skipped = {#{}, weft_1, skipped, [<<"no time was left in this run">>]},
+    Measured = {#{}, stock, messages_per_s, [100]},
+    [?_assertEqual(Status,
+                   with_results(fun(Dir) ->
+                                        ok = weft_report_sample:write(Dir, Rows, []),
+                                        weft_bench_cli:status(Failed, Dir)
+                                end))
+     || {Status, Failed, Rows} <- [{1, 0, [Skipped]}, {1, 0, []}, {0, 0, [Skipped, Measured]},
+                                   {1, 2, [Skipped, Measured]}]].
+
 with_results(Test) ->
     Dir = filename:join(filename:basedir(user_cache, ?MODULE_STRING),
                         integer_to_list(erlang:unique_integer([positive]))),

@@ -35,7 +35,7 @@
 -define(TOLD, [{processor_us, "processor time, us"}, {units_per_s, "done in a second"},
                {calls, "function calls"}, {reductions, "reductions"},
                {received, "messages to processes"}, {turns, "turns of processes"},
-               {witness_received, "the same of weft_turn"}, {witness_turns, "its turns"},
+               {witness_received, "messages to weft_turn"}, {witness_turns, "turns of weft_turn"},
                {minor_collections, "garbage collections, minor"},
                {major_collections, "garbage collections, major"}, {system_calls, "system calls"},
                {switches, "context switches"}, {received_packets, "packets received"},

@@ -17,6 +17,7 @@
 -export([start/3, stop/1, call/5, ahead_us/2, node/2, roles/1, cpu_us/1, cpu_us_of/1, flags/1,
          variant/1, os_pid/2, resident_bytes/2, kill/2, restart/2, counters/1, code_path/0,
          paths/1]).
+-export([roles/2]).
 -export_type([nodes/0, role/0, layout/0, context/0]).
 
 -type role() :: a | b | c | g | {r | n, pos_integer()}.
@@ -109,6 +110,8 @@ why(timeout) ->
 why(Reason) ->
     io_lib:format("~0tP", [Reason, 20]).
 
+%% @doc The nodes that a variant has in a layout.
+-spec roles(weft_bench_variant:variant(), layout()) -> [role(), ...].
 roles(Variant, Layout) ->
     roles_of(Layout) ++ [g || weft_bench_variant:has_gateway(Variant), Layout =/= alone].
 

@@ -9,8 +9,7 @@
 -module(weft_bench_idle).
 -behaviour(weft_bench_workload).
 
--export([cells/1, run/2, cpu_us/2, used_us/2, wakeups/2, switches/3,
-         switches_in/2]).
+-export([cells/1, run/2, cpu_us/2, used_us/2, wakeups/2, switches/3, switches_in/2]).
 
 -define(READ_BYTES_MAX, 4096).
 

@@ -2,16 +2,16 @@
 %% @doc Runs cells and writes down what they return, line by line.
 %%
 %% Cells on the same network and with the same layout of nodes are a stage. A stage sets up its
-%% network once. Each repetition has new nodes for every variant (but for a hundred of them, which
-%% are kept), and goes through the cells: in each, one variant after the other, beginning with
-%% another one each time. So what disturbs the machine for a while disturbs all variants, and a
+%% network once; if it can not, all of its measurements have failed. Each repetition has new nodes
+%% for every variant, and goes through the cells: in each, one variant after the other, beginning
+%% with another one each time. So what disturbs the machine for a while disturbs all variants, and a
 %% state that a connection happens to be in lasts for one repetition.
 %%
 %% A measurement that fails, or after which the connection does not come to rest, costs the nodes of
 %% its variant, and the next one gets new nodes.
 -module(weft_bench_runner).
 
--export([run/1, expected_ms/2, why_not/3]).
+-export([run/1, expected_ms/2, why_not/4, stopped_before/3]).
 -export_type([plan/0]).
 
 -type plan() :: #{run := string(), dir := file:filename(), build_dir := file:filename(),
@@ -60,24 +60,23 @@ deadline(#{limit_ms := LimitMs}) -> erlang:monotonic_time(millisecond) + LimitMs
 
 possible(Cells, BuildDir, Quota) ->
     Emulation = weft_bench_place:can_emulate(BuildDir),
-    [{Cell, Variant, case share(Quota, Cell) of
-                         ok -> why_not(Cell, Variant, Emulation);
-                         Error -> Error
-                     end}
+    [{Cell, Variant, why_not(Cell, Variant, Quota, Emulation)}
      || #{variants := Variants} = Cell <- Cells, Variant <- Variants].
 
-share(Quota, #{layout := {_Kind, #{nodes := Count}}}) when Quota =/= none ->
-    weft_bench_quota:is_enough(Quota, Count);
-share(_Quota, _Cell) ->
-    ok.
-
-%% @private Can a cell be measured, if links can be emulated or not? Hosts have links of their own.
+%% @private Can a cell be measured, with such a quota for each of its nodes, and if links can be
+%% emulated or not? Hosts have links of their own.
 -spec why_not(weft_bench_workload:cell(), weft_bench_variant:variant(),
-              Emulation :: ok | {error, string()}) -> ok | {error, string()}.
-why_not(#{link := #{label := Label} = Link}, _Variant, {error, Text})
+              weft_bench_quota:percent() | none, Emulation :: ok | {error, string()}) ->
+          ok | {error, string()}.
+why_not(#{layout := Layout} = Cell, Variant, Quota, Emulation) when Quota =/= none ->
+    case weft_bench_quota:is_enough(Quota, length(weft_bench_nodes:roles(Variant, Layout))) of
+        ok -> why_not(Cell, Variant, none, Emulation);
+        Error -> Error
+    end;
+why_not(#{link := #{label := Label} = Link}, _Variant, none, {error, Text})
   when Label =/= loopback, not is_map_key(hosts, Link) ->
     {error, Text};
-why_not(_Cell, Variant, _Emulation) ->
+why_not(_Cell, Variant, none, _Emulation) ->
     weft_bench_variant:available(Variant).
 
 todo(Cells, Possible) ->
@@ -127,21 +126,30 @@ stage([#{link := Link} | _] = Cells, #state{plan = #{build_dir := BuildDir} = Pl
                 weft_bench_place:stop(Place)
             end;
         {error, Text} ->
-            write_skipped([{Cell, Variant, {error, Text}}
-                           || #{variants := Variants} = Cell <- Cells, Variant <- Variants], State),
-            State
+            not_set_up(Cells, Text, State)
     end.
 
-repetition(Repetition, [#{layout := Layout} | _] = Cells, Place, #state{plan = Plan} = State) ->
-    Fresh = case Layout of
-                {fan, _} -> State;
-                _ -> stop_nodes(State)
-            end,
+%% What is not possible at all was left out before: here something went wrong.
+not_set_up([#{link := #{label := Label}} | _] = Cells, Text, State) ->
+    #state{plan = #{repetitions := Repetitions}, progress = Progress, failed = Failed} = State,
+    Lost = [{Cell, Variant, Repetition}
+            || #{variants := Variants} = Cell <- Cells, Variant <- Variants,
+               Repetition <- lists:seq(1, repetitions(Cell, Repetitions))],
+    weft_bench_progress:note(Progress, io_lib:format("failed: all ~b measurements on ~s: ~ts",
+                                                     [length(Lost), Label, Text])),
+    lists:foreach(fun({Cell, Variant, Repetition}) ->
+                          write(Cell, Variant, Repetition, [{failed, 0}], Text, State)
+                  end, Lost),
+    Done = lists:foldl(fun({_, _, CostMs}, Before) -> weft_bench_progress:done(Before, CostMs) end,
+                       Progress, measurements(Cells, Repetitions)),
+    State#state{failed = Failed + length(Lost), progress = Done}.
+
+repetition(Repetition, Cells, Place, #state{plan = Plan} = State) ->
     lists:foldl(fun({Index, Cell}, Before) ->
                     Variants = rotate(Repetition + Index, maps:get(variants, Cell)),
                     lists:foldl(fun(Variant, S) -> measure(Cell, Variant, Repetition, Place, S) end,
                                 Before, Variants)
-                end, Fresh,
+                end, stop_nodes(State),
                 [{Index, Cell} || {Index, Cell} <- lists:zip(lists:seq(1, length(Cells)), Cells),
                                   Repetition =< repetitions(Cell, maps:get(repetitions, Plan))]).
 
@@ -201,12 +209,17 @@ measure_now(#{module := Module, layout := Layout} = Cell, Variant, Repetition, P
 shared(Values, Sharing) ->
     Values ++ [Shared || {Metric, _} = Shared <- Sharing, not lists:keymember(Metric, 1, Values)].
 
-%% Many nodes that have nothing to do are not nothing.
-without_used_nodes(#{fresh := true, layout := {Kind, _}}, _Variant, State)
-  when Kind =:= cluster; Kind =:= apart ->
-    stop_nodes(State);
-without_used_nodes(#{fresh := true}, Variant, State) -> replace_nodes(Variant, State);
-without_used_nodes(_Cell, _Variant, State) -> State.
+without_used_nodes(Cell, Variant, #state{nodes = All} = State) ->
+    lists:foldl(fun replace_nodes/2, State, stopped_before(Cell, Variant, maps:keys(All))).
+
+%% @private Of the variants that have nodes: those whose nodes end before a variant is measured.
+%% Many nodes that have nothing to do are not nothing, and those of a cluster are to have the
+%% machine as `weft_bench_sharing' says.
+-spec stopped_before(weft_bench_workload:cell(), weft_bench_variant:variant(),
+                     [weft_bench_variant:variant()]) -> [weft_bench_variant:variant()].
+stopped_before(#{fresh := true, layout := {_Many, _}}, _Variant, WithNodes) -> WithNodes;
+stopped_before(#{fresh := true}, Variant, WithNodes) -> [V || V <- WithNodes, V =:= Variant];
+stopped_before(_Cell, _Variant, _WithNodes) -> [].
 
 nodes(Variant, Layout, Place, #state{nodes = All, plan = Plan} = State) ->
     case All of

@@ -18,7 +18,7 @@ cells(full) -> [cell(Count, 1500) || Count <- [10, 100]].
 cell(Count, DurationMs) ->
     #{suite => h, workload => fan_out, size_bytes => ?SIZE_BYTES, pairs => Count, streams => 0,
       link => weft_bench_link:loopback(), layout => {fan, Count},
-      variants => [stock, weft_1, channel], cost_ms => DurationMs * 2,
+      variants => [stock, weft_1, channel], fresh => true, cost_ms => DurationMs * 2 + 100 * Count,
       with => #{duration_ms => DurationMs}}.
 
 %% @private

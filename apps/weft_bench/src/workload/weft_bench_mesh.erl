@@ -23,7 +23,7 @@ cell(Nodes, Callers, DurationMs) ->
     #{suite => j, workload => mesh_calls, size_bytes => ?SIZE_BYTES, pairs => Nodes,
       streams => Callers, link => weft_bench_link:loopback(),
       layout => {cluster, weft_bench_cluster:shape(Nodes, [])}, variants => [stock, weft_1],
-      cost_ms => DurationMs * 2, with => #{duration_ms => DurationMs}}.
+      fresh => true, cost_ms => DurationMs * 2 + 300 * Nodes, with => #{duration_ms => DurationMs}}.
 
 %% @private
 run(#{streams := Callers, with := #{duration_ms := DurationMs}}, Nodes) ->
