@@ -61,9 +61,22 @@ counted(Counter) ->
         _ -> counted(Counter)
     end.
 
+%% What they sent does not tell it.
+a_connection_that_is_lost_is_told_by_streams_test() ->
+    Senders = weft_bench_streams:start_senders(plain, [], 100, same_message),
+    [Senders ! Message || Message <- [{nodedown, b@host}, {nodeup, b@host}]],
+    ?assertEqual({error, {lost, [b@host]}}, weft_bench_streams:stop_senders(Senders)).
+
+%% It took longer than was waited.
+a_call_that_never_comes_back_is_told_test() ->
+    Nobody = spawn(fun() -> receive never -> ok end end),
+    ?assertMatch(#{timeouts := 1, calls := 1, latency_max_us := Us} when Us >= 20000,
+                 weft_bench_ping:run(plain, Nobody, 1, 20)),
+    exit(Nobody, kill).
+
 pings_have_latencies_test() ->
     Echo = weft_bench_ping:start_echo(),
-    #{calls := Calls, latency_p50_us := Half, latency_max_us := Max} =
+    #{calls := Calls, latency_p50_us := Half, latency_max_us := Max, timeouts := 0} =
         weft_bench_ping:run(plain, Echo, 500),
     ?assert(Calls > 10),
     ?assert(Half =< Max),

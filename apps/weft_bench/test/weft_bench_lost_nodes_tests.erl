@@ -159,6 +159,26 @@ a_sender_that_fails_test_() ->
                                 weft_bench_flood:flood(plain, [nobody_has_this_name],
                                                        {binary, 10}, {messages, 1}))}.
 
+%% Of a connection that is lost and comes back there are rates and latencies as of any other.
+a_connection_that_is_lost_beside_calls_test_() ->
+    [?_assertEqual({Module, Expected},
+                   {Module, try element(1, Module:run(Cell, streams(Ends))) catch error:Why -> Why end})
+     || {Module, Workload} <- [{weft_bench_latency, call_beside_bulk},
+                               {weft_bench_busy, flood_to_busy}],
+        [Cell | _] <- [[Of || #{workload := Is} = Of <- Module:cells(quick), Is =:= Workload]],
+        {Ends, Expected} <- [{ok, ok}, {{error, {lost, [b@host]}},
+                                        {badmatch, {error, {lost, [b@host]}}}}]].
+
+streams(Ends) ->
+    fake([a, b], fun(_, _, start_sinks, _) -> {self(), []};
+                    (_, _, stop_senders, _) -> Ends;
+                    (_, _, stop_sinks, _) -> ok;
+                    (_, _, count, _) -> {os:perf_counter(microsecond), 0, 0};
+                    (_, weft_bench_ping, run, _) -> #{calls => 1};
+                    (_, _, result, _) -> #{elapsed_us => 10, cpu_us => 10, work => 10};
+                    (_, _, _, _) -> self()
+                 end).
+
 %% Latencies of a node that does nothing any more are not those of a busy one. What computes at a
 %% high priority ends by itself, whatever calls take.
 a_busy_node_that_has_done_its_work_test_() ->

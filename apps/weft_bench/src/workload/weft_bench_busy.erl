@@ -15,6 +15,7 @@
 %%                   done without a flood
 %% flood_from_busy   floods from it
 %% '''
+%% A flood in which the connection was lost has failed.
 -module(weft_bench_busy).
 -behaviour(weft_bench_workload).
 

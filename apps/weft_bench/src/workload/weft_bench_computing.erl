@@ -112,11 +112,11 @@ calls(Echo, DurationMs, TimeoutMs, PauseMs) ->
     end.
 
 measure(Echo, DurationMs, TimeoutMs, PauseMs) ->
-    ok = net_kernel:monitor_nodes(true),
+    ok = weft_bench_nodedowns:watch(),
     LatenciesUs = calls(Echo, now_us() + DurationMs * 1000, TimeoutMs, PauseMs, []),
     Metrics = weft_report_statistics:latencies(LatenciesUs),
     Metrics#{timeouts => length([Us || Us <- LatenciesUs, Us >= TimeoutMs * 1000]),
-             nodedowns => nodedowns(0)}.
+             nodedowns => length(weft_bench_nodedowns:seen())}.
 
 calls(Echo, EndUs, TimeoutMs, PauseMs, LatenciesUs) ->
     All = [call(Echo, TimeoutMs) | LatenciesUs],
@@ -132,13 +132,6 @@ call(Echo, TimeoutMs) ->
     Echo ! {ping, self(), Ref},
     receive {Ref, pong} -> ok after TimeoutMs -> ok end,
     min(now_us() - StartUs, TimeoutMs * 1000).
-
-nodedowns(Count) ->
-    receive
-        {nodedown, _} -> nodedowns(Count + 1);
-        {nodeup, _} -> nodedowns(Count)
-    after 0 -> Count
-    end.
 
 now_us() -> os:perf_counter(microsecond).
 

@@ -3,6 +3,7 @@
 %% other processes of the same node send as much as they can to the same peer, streams of 1 MB or
 %% floods of 100 B messages; and what these get through meanwhile. The way back is idle.
 %% `call_beside_large': beside one message of 200 MB, and then another one, until the time is over.
+%% A run in which the connection was lost has failed; calls that were given up are a metric.
 -module(weft_bench_latency).
 -behaviour(weft_bench_workload).
 

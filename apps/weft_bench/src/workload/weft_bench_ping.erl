@@ -4,10 +4,12 @@
 %%
 %% A call that does not come back within the run is waited for (?PATIENCE_MS) and counts with its
 %% time: leaving it out would flatter whoever lets calls wait longest. For the same reason a run in
-%% which few calls got through has few latencies, and its p99 is its longest call.
+%% which few calls got through has few latencies, and its p99 is its longest call. One that has not
+%% come back then is given up. It counts with the time that was waited, which is less than it would
+%% have taken, so how many there are is told.
 -module(weft_bench_ping).
 
--export([start_echo/0, run/3, settle/3]).
+-export([start_echo/0, run/3, run/4, settle/3]).
 
 -define(PATIENCE_MS, 10000).
 -define(CALM, 3).
@@ -22,17 +24,26 @@ echo() ->
         {ping, Mode, From, Ref} -> weft_bench_flood:send(Mode, From, {Ref, pong}), echo()
     end.
 
-%% @doc On the sending node: calls for DurationMs. Their latencies, as metrics.
+%% @doc On the sending node: calls for DurationMs. Their latencies, as metrics, with the number of
+%% those given up.
 -spec run(weft_bench_variant:mode(), Echo :: pid(), DurationMs :: pos_integer()) ->
           #{atom() => number()}.
 run(Mode, Echo, DurationMs) ->
-    EndUs = os:perf_counter(microsecond) + DurationMs * 1000,
-    weft_report_statistics:latencies(pings(Mode, Echo, EndUs, [])).
+    run(Mode, Echo, DurationMs, ?PATIENCE_MS).
 
-pings(Mode, Echo, EndUs, Latencies) ->
-    All = [ping(Mode, Echo, ?PATIENCE_MS) | Latencies],
+%% @doc The same with another patience.
+-spec run(weft_bench_variant:mode(), Echo :: pid(), DurationMs :: pos_integer(),
+          PatienceMs :: pos_integer()) -> #{atom() => number()}.
+run(Mode, Echo, DurationMs, PatienceMs) ->
+    EndUs = os:perf_counter(microsecond) + DurationMs * 1000,
+    LatenciesUs = pings(Mode, Echo, EndUs, PatienceMs, []),
+    Latencies = weft_report_statistics:latencies(LatenciesUs),
+    Latencies#{timeouts => length([Us || Us <- LatenciesUs, Us >= PatienceMs * 1000])}.
+
+pings(Mode, Echo, EndUs, PatienceMs, Latencies) ->
+    All = [ping(Mode, Echo, PatienceMs) | Latencies],
     case os:perf_counter(microsecond) < EndUs of
-        true -> pings(Mode, Echo, EndUs, All);
+        true -> pings(Mode, Echo, EndUs, PatienceMs, All);
         false -> All
     end.
 

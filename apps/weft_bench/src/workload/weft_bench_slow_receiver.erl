@@ -3,7 +3,8 @@
 %% (SIGSTOP, SIGCONT), and the memory of both nodes is recorded. It is what the operating system
 %% counts as resident. Whatever a carrier holds back for a receiver that does not keep up must have
 %% a bound. The processes that receive are fast: a mailbox that nobody empties is the program's own
-%% matter, with any carrier.
+%% matter, with any carrier. What was held back goes with the connection, so a run in which that was
+%% lost has failed.
 -module(weft_bench_slow_receiver).
 -behaviour(weft_bench_workload).
 

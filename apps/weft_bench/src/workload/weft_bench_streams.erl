@@ -49,19 +49,24 @@ ask(Counter, What) ->
     Counter ! {What, self(), Ref},
     receive {Ref, Answer} -> Answer end.
 
-%% @doc On the sending node: a sender for each sink. They are ended by stop_senders/1. The same
-%% message again and again is one binary, however many wait in a queue; where memory is looked at,
-%% each has to be another one.
+%% @doc On the sending node: a sender for each sink. They are ended by stop_senders/1, which tells
+%% whether the connection was lost meanwhile: a rate does not show it. The same message again and
+%% again is one binary, however many wait in a queue; where memory is looked at, each has to be
+%% another one.
 -spec start_senders(weft_bench_variant:mode(), [pid()], Bytes :: pos_integer(),
                     same_message | new_messages) -> pid().
 start_senders(Mode, Sinks, Bytes, Which) ->
     spawn(fun() ->
+              ok = weft_bench_nodedowns:watch(),
               Message = weft_bench_flood:payload({binary, Bytes}),
               Senders = [spawn(fun() -> send_forever(Which, Mode, Sink, Message) end)
                          || Sink <- Sinks],
               receive {stop, From, Ref} ->
                   [exit(Sender, kill) || Sender <- Senders],
-                  From ! {Ref, ok}
+                  From ! {Ref, case weft_bench_nodedowns:seen() of
+                                   [] -> ok;
+                                   Lost -> {error, {lost, Lost}}
+                               end}
               end
           end).
 
@@ -72,6 +77,7 @@ send_forever(new_messages, Mode, Sink, Message) ->
     weft_bench_flood:send(Mode, Sink, binary:copy(Message)),
     send_forever(new_messages, Mode, Sink, Message).
 
--spec stop_senders(pid()) -> ok.
+%% @doc The error has the nodes that were lost while they sent.
+-spec stop_senders(pid()) -> ok | {error, {lost, [node(), ...]}}.
 stop_senders(Pid) ->
     ask(Pid, stop).

@@ -220,7 +220,7 @@ is_stock(_) -> false.
 %% or less is better, so that nothing that was measured is left out of a comparison.
 -spec headline_metrics(Workload :: binary()) -> [binary()].
 headline_metrics(<<"call_beside_", _/binary>>) ->
-    [<<"latency_p50_us">>, <<"latency_p99_us">>, <<"latency_max_us">>,
+    [<<"latency_p50_us">>, <<"latency_p99_us">>, <<"latency_max_us">>, <<"timeouts">>,
      <<"background_megabytes_per_s">>];
 headline_metrics(<<"bulk">>) -> [<<"megabytes_per_s">>, <<"messages_per_s">>];
 headline_metrics(<<"unicast">>) -> [<<"duration_s">>];
