@@ -19,7 +19,8 @@
 %% overlap.
 %%
 %% The stock carriers are not ours, nor are the stores of others: they are the yardstick. That they
-%% changed says that the machine did, or its load; it is told, and is no regression.
+%% changed says that the machine did, or its load; it is told, and is no regression. So runs that have
+%% nothing else in common can not be compared.
 -module(weft_bench_compare).
 
 -export([command/0, main/1, changes/3, text/2]).
@@ -99,7 +100,8 @@ all(Old, New, Threshold) ->
     end.
 
 %% One of several figures may have nothing. That of nothing nothing got worse is no good news.
-status_of_all([]) -> fail("no variant was measured in the same cell in both runs");
+status_of_all([]) ->
+    fail("no variant was measured in the same cell in both runs, but for what weft is compared with");
 status_of_all(Statuses) -> lists:max(Statuses).
 
 one(Name, OldDir, NewDir, Threshold) ->
@@ -114,10 +116,9 @@ one(Name, OldDir, NewDir, Threshold) ->
     end.
 
 status(Changes) ->
-    Worse = [x || #{verdict := Verdict} = Change <- Changes, is_ours(Change),
-                  Verdict =:= worse orelse Verdict =:= fails],
-    Compared = [x || #{verdict := Verdict} <- Changes, Verdict =/= gone, Verdict =/= failing],
-    case {Worse, Compared} of
+    Ours = [Verdict || #{verdict := Verdict} = Change <- Changes, is_ours(Change)],
+    case {[x || Verdict <- Ours, Verdict =:= worse orelse Verdict =:= fails],
+          [x || Verdict <- Ours, Verdict =/= gone, Verdict =/= failing]} of
         {[], []} -> nothing;
         {[], _} -> 0;
         {[_ | _], _} -> 1
