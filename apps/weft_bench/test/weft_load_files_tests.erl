@@ -51,7 +51,47 @@ ended_loads_are_recovered_test() ->
     _ = [written("ended_nodes/" ++ Node, [[10], [10]]) || Node <- ["1", "2"]],
     ?assertEqual(0, weft_bench_cli:main(["report", Both])),
     ?assertMatch([[<<"2.0">>, <<"get">>, <<"4">> | _]], texts(Both, "total.csv")),
-    ?assertMatch([[_, _, <<"2">> | _], [_, _, <<"2">> | _]], texts(Both, "series.csv")).
+    ?assertMatch([[_, _, <<"2">> | _], [_, _, <<"2">> | _]], texts(Both, "series.csv")),
+    %% One of them has written more since.
+    made_before(Both, "total.csv"),
+    _ = written("ended_nodes/2", [[10], [10], [10]]),
+    ?assertEqual(0, weft_bench_cli:main(["report", Both])),
+    ?assertMatch([[<<"3.0">>, <<"get">>, <<"5">> | _]], texts(Both, "total.csv")),
+    ?assertMatch([_, _, [_, _, <<"1">> | _]], texts(Both, "series.csv")).
+
+%% Its files are those of the load: a report must not write to what is still written to, and has what
+%% there is by then, each time.
+a_load_that_still_runs_has_reports_test() ->
+    Dir = dir("running"),
+    Second = fun(Number, Files0) ->
+                     {ok, Files} = weft_load_files:window(Number * ?SECOND_US, reading([10]),
+                                                          Files0),
+                     Files
+             end,
+    Files3 = lists:foldl(Second, open(Dir), [1, 2, 3]),
+    Untouched = fun() -> [file:read_file(filename:join(Dir, File))
+                          || File <- ["series.csv", "environment.csv"]]
+                end,
+    Before = Untouched(),
+    ?assertEqual(0, weft_bench_cli:main(["report", Dir])),
+    ?assertEqual(Before, Untouched()),
+    ?assertMatch([[<<"3.0">>, <<"get">>, <<"3">> | _]], texts(Dir, "total.csv")),
+    Files4 = Second(4, Files3),
+    ?assertMatch([_, _, _, [<<"4.0">>, <<"get">>, <<"1">> | _]], texts(Dir, "series.csv")),
+    %% Times of files are seconds.
+    made_before(Dir, "total.csv"),
+    ok = file:write_file(filename:join(Dir, "errors.csv"), "\"error\",\"count\"\n\"one\",\"1\"\n"),
+    ?assertEqual(0, weft_bench_cli:main(["report", Dir])),
+    ?assertMatch([[<<"4.0">>, <<"get">>, <<"4">> | _]], texts(Dir, "total.csv")),
+    ?assertMatch([[<<"one">>, <<"1">>]], texts(Dir, "errors.csv")),
+    ok = weft_load_files:finish(outcome(reading([]), 4 * ?SECOND_US), Files4),
+    ok = weft_load_files:close(Files4),
+    ?assertEqual(0, weft_bench_cli:main(["report", Dir])),
+    ?assertMatch([[<<"4.0">>, <<"get">>, <<"0">> | _]], texts(Dir, "total.csv")),
+    ?assertEqual([], filelib:wildcard("*.new", Dir)).
+
+made_before(Dir, File) ->
+    ok = file:change_time(filename:join(Dir, File), {{2000, 1, 1}, {0, 0, 0}}).
 
 %% Of a load that is killed at any second the report has all seconds, and so has the sum with what a
 %% host did that was lost. Intervals that are over are there once.

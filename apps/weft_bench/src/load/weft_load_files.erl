@@ -272,7 +272,12 @@ finish(#{total := Total, elapsed_us := ElapsedUs, errors := Errors},
         throw:{file, File, Reason} -> failure(filename:join(Dir, File), Reason)
     end.
 
-whole(Dir, File, Content) -> checked(File, file:write_file(filename:join(Dir, File), Content)).
+%% Under another name at first: who reads it meanwhile has the one before, and not a part of it.
+whole(Dir, File, Content) ->
+    Name = filename:join(Dir, File),
+    New = Name ++ ".new",
+    ok = checked(File, file:write_file(New, Content)),
+    checked(File, file:rename(New, Name)).
 
 totals(Total, ElapsedUs) ->
     [weft_report_csv:line([seconds | tl(?SERIES)])
@@ -301,14 +306,17 @@ done(Dir) ->
                                    [global, trim]),
     [binary_to_integer(lists:nth(4, binary:split(Line, <<", ">>, [global]))) || Line <- Lines].
 
-%% @doc Makes the files that a load writes at its end, of one that was ended before: from the
-%% intervals that it has written, or those of its nodes, in directories 1, 2 ... Of the reasons of
-%% errors nothing is known then. The error is a text.
+%% @doc Makes the files that a load writes at its end, of one that was ended before, or still runs:
+%% from the intervals that it has written, or those of its nodes, in directories 1, 2 ... They are
+%% made again where a load has written more since. What it has written itself is left alone, since it
+%% may still write there. Of the reasons of errors nothing is known then. The error is a text.
 -spec recover(file:filename()) -> ok | {error, string()}.
 recover(Dir) ->
-    case filelib:is_regular(filename:join(Dir, "total.csv")) of
-        true -> ok;
-        false -> recover(Dir, parts(Dir))
+    Parts = parts(Dir),
+    Latest = lists:max([filelib:last_modified(filename:join(Part, ?HISTOGRAMS)) || Part <- Parts]),
+    case filelib:last_modified(filename:join(Dir, "total.csv")) of
+        Made when Made =/= 0, Made >= Latest -> ok;
+        _NotMadeOrBefore -> recover(Dir, Parts)
     end.
 
 parts(Dir) ->
@@ -317,23 +325,33 @@ parts(Dir) ->
         Files -> [filename:join(Dir, filename:dirname(File)) || File <- Files]
     end.
 
-recover(Dir, [First | _] = Parts) ->
+recover(Dir, Parts) ->
     try
         Intervals = lists:append([terms(read(filename:join(Part, ?HISTOGRAMS))) || Part <- Parts]),
         Intervals =/= [] orelse throw({nothing, Dir}),
-        Series = [weft_report_csv:line(?SERIES)
-                  | sums([filename:join(Part, "series.csv") || Part <- Parts])],
-        Environment = read(filename:join(First, "environment.csv")),
-        ElapsedUs = lists:max([Us || {Us, _} <- Intervals]),
-        ok = whole(Dir, "series.csv", Series),
-        ok = whole(Dir, "environment.csv", Environment),
-        ok = whole(Dir, "errors.csv", ?ERRORS),
+        ok = in_one(Dir, Parts),
+        ok = unless_there(Dir, "errors.csv", ?ERRORS),
         Total = sum([Reading || {_, Reading} <- Intervals]),
         ok = whole(Dir, "distribution.csv", distribution(Total)),
-        whole(Dir, "total.csv", totals(Total, ElapsedUs))
+        whole(Dir, "total.csv", totals(Total, lists:max([Us || {Us, _} <- Intervals])))
     catch
         throw:{nothing, In} -> {error, In ++ ": no interval of a load was written there"};
         throw:{file, File, Reason} -> failure(filename:join(Dir, File), Reason)
+    end.
+
+%% What a load writes as it goes on: of one that is in Dir itself it is there.
+in_one(Dir, [Dir]) ->
+    ok;
+in_one(Dir, [First | _] = Parts) ->
+    Series = [weft_report_csv:line(?SERIES)
+              | sums([filename:join(Part, "series.csv") || Part <- Parts])],
+    ok = whole(Dir, "series.csv", Series),
+    unless_there(Dir, "environment.csv", read(filename:join(First, "environment.csv"))).
+
+unless_there(Dir, File, Content) ->
+    case filelib:is_regular(filename:join(Dir, File)) of
+        true -> ok;
+        false -> whole(Dir, File, Content)
     end.
 
 -spec close(files()) -> ok.

@@ -19,8 +19,8 @@
 %% overlap.
 %%
 %% The stock carriers are not ours, nor are the stores of others: they are the yardstick. That they
-%% changed says that the machine did, or its load; it is told, and is no regression. So runs that have
-%% nothing else in common can not be compared.
+%% changed says that the machine did, or its load; it is told, and is no regression. So runs that
+%% have nothing else in common can not be compared.
 -module(weft_bench_compare).
 
 -export([command/0, main/1, changes/3, text/2]).
@@ -101,7 +101,7 @@ all(Old, New, Threshold) ->
 
 %% One of several figures may have nothing. That of nothing nothing got worse is no good news.
 status_of_all([]) ->
-    fail("no variant was measured in the same cell in both runs, but for what weft is compared with");
+    fail("no variant was measured in the same cell in both runs, but for those of others");
 status_of_all(Statuses) -> lists:max(Statuses).
 
 one(Name, OldDir, NewDir, Threshold) ->
