@@ -169,12 +169,13 @@ compared(Write, Old, New, More) ->
 
 cells(Dir, Rows) -> weft_report_sample:write(Dir, Rows, weft_report_sample:environment()).
 
-%% Seconds of an operation: how many were done, how many failed, p50 and p99.
+%% Seconds of an operation: how many were done, how many failed, p50 and p99; and what was waited.
 load(Dir, Seconds) ->
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
-    Line = fun({Second, {Count, Failed, P50, P99}}) ->
+    Line = fun({Second, Of}) ->
+                   [Count, Failed, P50, P99 | Waited] = tuple_to_list(Of),
                    [Second / 1, get, Count, Count, Failed, P50 / 1, P50, P99, P99, P99, P99, P50,
-                    P99, P99, P99]
+                    P99, P99, P99 | Waited]
            end,
     Head = [list_to_atom("column_" ++ integer_to_list(N)) || N <- lists:seq(1, 15)],
     ok = file:write_file(filename:join(Dir, "series.csv"),
@@ -314,6 +315,13 @@ an_outage_is_as_long_as_what_waited_for_its_end_test() ->
     ?assertEqual(6, round(stalled_s(Outage([Second])))),
     ?assertEqual(7, round(stalled_s(Outage([{400, 0, 10, 3000000}])))),
     ?assertEqual(8, round(stalled_s(Outage([Second, {400, 0, 10, 2000000}])))).
+
+%% Up to the end of the run, which is the last column; older files do not have it.
+what_waits_beyond_the_end_stalls_up_to_the_end_test() ->
+    Second = {100, 0, 10, 50},
+    At = fun(WaitedUs) -> lists:duplicate(9, Second) ++ [{1, 0, 10, 5000000, WaitedUs}] end,
+    ?assertEqual(2, round(stalled_s(At(2000000)))),
+    ?assert(stalled_s(At(900000)) == 0).
 
 stalled_s(Seconds) ->
     Dir = filename:join(filename:basedir(user_cache, "weft_bench_compare_tests"), "stalled"),

@@ -93,6 +93,37 @@ a_load_that_still_runs_has_reports_test() ->
 made_before(Dir, File) ->
     ok = file:change_time(filename:join(Dir, File), {{2000, 1, 1}, {0, 0, 0}}).
 
+%% What had waited when the run ended is beside how long it took in the end, also of several loads:
+%% but not in files of before.
+what_has_waited_in_the_run_is_a_column_test() ->
+    #{get := Meter} = Reading = reading([5000]),
+    Write = fun(Name, Readings) ->
+                    Files = lists:foldl(fun({Number, Of}, Files0) ->
+                                                {ok, Files} = weft_load_files:window(
+                                                                Number * ?SECOND_US, Of, Files0),
+                                                Files
+                                        end, open(dir(Name)), numbered(Readings)),
+                    ok = weft_load_files:close(Files),
+                    [lists:nthtail(13, Line) || Line <- texts(dir(Name), "series.csv")]
+            end,
+    Waited = #{get => Meter#{waited_us => 700}},
+    ?assertEqual([[<<"5000">>, <<"5000">>], [<<"5000">>, <<"700">>]],
+                 [lists:sublist(Fields, 2, 2) || Fields <- Write("waited/1", [Reading, Waited])]),
+    _ = Write("waited/2", [Reading, #{get => Meter#{waited_us => 900}}]),
+    ?assertEqual(0, weft_bench_cli:main(["report", dir("waited")])),
+    ?assertEqual([<<"5000">>, <<"900">>],
+                 [lists:last(Line) || Line <- texts(dir("waited"), "series.csv")]),
+    [of_before(filename:join(dir("waited"), File)) || File <- ["1/series.csv", "2/series.csv"]],
+    made_before(dir("waited"), "total.csv"),
+    ?assertEqual(0, weft_bench_cli:main(["report", dir("waited")])),
+    {ok, Series} = file:read_file(filename:join(dir("waited"), "series.csv")),
+    ?assertEqual([15, 15, 15], [length(Line) || Line <- weft_report_csv:parse(Series)]).
+
+of_before(File) ->
+    {ok, Text} = file:read_file(File),
+    ok = file:write_file(File, [weft_report_csv:line(lists:droplast(Line))
+                                || Line <- weft_report_csv:parse(Text)]).
+
 %% Of a load that is killed at any second the report has all seconds, and so has the sum with what a
 %% host did that was lost. Intervals that are over are there once.
 seconds_of_an_interval_that_is_not_over_are_kept_test() ->

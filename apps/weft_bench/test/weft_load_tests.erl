@@ -162,6 +162,14 @@ total(Label, {{ok, #{total := Total}}, _Dir}) ->
     #{Label := #{service := Service, units := Units, failed := Failed}} = Total,
     {weft_load_histogram:count(Service), Units, Failed}.
 
+stalled_s(Label, Dir) ->
+    {ok, Results, _} = weft_load_results:read(Dir),
+    [Cell] = [Of || {_, Workload, _, _, _, _} = Of <- weft_report_results:cells(Results),
+                    Workload =:= <<"load ", (atom_to_binary(Label))/binary>>],
+    {ok, #{median := StalledS}} = weft_report_results:measured(Cell, <<"load">>, <<"stalled_s">>,
+                                                               Results),
+    StalledS.
+
 %% What the driver did, the total, the series and the windows tell the same number.
 counts_add_up() ->
     {_, Dir} = Result = load([{operations, [{good, 1}, {five, 1}]}, {concurrent, 3},
@@ -317,6 +325,8 @@ hanging() ->
     ?assert(Hung > 0),
     ?assertEqual([{hang, <<"unfinished: begun, not done">>, Hung}], Errors),
     ?assertEqual({0, 0, Hung}, total(hang, Result)),
+    %% In half a second nothing has waited for a second, however long it is waited for afterwards.
+    ?assert(stalled_s(hang, Dir) == 0),
     ok = weft_report_load:write(Dir),
     {ok, Page} = file:read_file(weft_report_load:file(Dir)),
     ?assertNotEqual(nomatch, binary:match(Page, <<"{hang,hang},unfinished: begun, not done">>)),
@@ -360,6 +370,8 @@ frozen() ->
     ?assertEqual([{freezes, <<"unfinished: due, not begun">>, Unfinished - 1},
                   {freezes, <<"unfinished: begun, not done">>, 1}], Errors),
     {Done, Done, Unfinished} = total(freezes, Result),
+    {_, Dir} = Result,
+    ?assert(stalled_s(freezes, Dir) < 1.5),
     ?assertEqual(Done + Unfinished, weft_load_histogram:count(Response)),
     ?assert(weft_load_histogram:percentile(95, Response) > 1000000).
 

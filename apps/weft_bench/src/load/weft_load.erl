@@ -240,9 +240,12 @@ restarted(Id, N, #run{restarts = Restarts, workers = Before, start_us = StartUs,
     ok = weft_load_worker:begin_at(Pid, StartUs, EndUs),
     Run#run{restarts = Restarts#{Id => N}}.
 
-tick(AtUs, #run{meters = Meters, last = Last, start_us = StartUs, files = Files0} = Run) ->
+tick(AtUs, Run) -> tick(AtUs, #{}, Run).
+
+tick(AtUs, Waited, #run{meters = Meters, last = Last, start_us = StartUs, files = Files0} = Run) ->
     Now = weft_load_meters:snapshot(Meters),
-    Window = weft_load_meters:since(Last, Now),
+    Window = maps:map(fun(Label, Meter) -> maps:merge(Meter, maps:get(Label, Waited, #{})) end,
+                      weft_load_meters:since(Last, Now)),
     ElapsedUs = max(1, AtUs - StartUs),
     case weft_load_files:window(ElapsedUs, Window, Files0) of
         {ok, Files} ->
@@ -262,12 +265,13 @@ progress(ElapsedUs, Window, #run{progress = Progress, config = #{duration_ms := 
 finish(#run{config = #{operation_timeout_ms := TimeoutMs}, stop = Stop, start_us = StartUs,
             end_us = EndUs} = Run0) ->
     LastUs = min(EndUs, now_us()),
+    Waited = waited(LastUs, Run0),
     Drained = drain(TimeoutMs, Run0),
     atomics:put(Stop, 1, 1),
     #run{workers = Hung} = Stopped = drain(?STOP_MS, Drained),
     [exit(Pid, kill) || Pid <- maps:keys(Hung)],
     Unfinished = unfinished(LastUs, Stopped),
-    Run = tick(LastUs, Stopped),
+    Run = tick(LastUs, Waited, Stopped),
     Outcome = #{total => Run#run.last, elapsed_us => max(1, LastUs - StartUs),
                 began_us => Run#run.began_us, hung => map_size(Hung), unfinished => Unfinished,
                 errors => weft_load_meters:errors(Run#run.meters), finished => Run#run.finished,
@@ -298,23 +302,40 @@ drain_until(EndMs, #run{workers = Workers} = Run) ->
         Run
     end.
 
-%% Operations that were due in the run and are not done; returns how many there are.
-unfinished(LastUs, #run{progresses = Progresses} = Run) ->
-    lists:sum([unfinished(LastUs, Progress, Run) || Progress <- maps:values(Progresses)]).
+%% The longest that operations have waited up to the end of the run, of those that were done since
+%% the last second and those that are not. How much longer these take is no time of the run.
+waited(LastUs, #run{meters = Meters, last = Last} = Run) ->
+    Done = maps:map(fun(_, #{response := Response}) -> weft_load_histogram:max(Response) end,
+                    weft_load_meters:since(Last, weft_load_meters:snapshot(Meters))),
+    Longer = fun(_How, Label, DueUs, Longest) ->
+                     maps:update_with(Label, fun(Us) -> max(Us, LastUs - DueUs) end, Longest)
+             end,
+    maps:map(fun(_, Us) -> #{waited_us => Us} end, fold_not_done(Longer, Done, LastUs, Run)).
 
-unfinished(LastUs, Progress, #run{config = #{rate := Rate, operations := Operations},
-                                  meters = Meters, start_us = StartUs} = Run) ->
+%% Operations that were due in the run and are not done; returns how many there are.
+unfinished(LastUs, #run{meters = Meters} = Run) ->
     NowUs = now_us(),
+    Told = fun(How, Label, DueUs, Count) ->
+                   ok = weft_load_meters:unfinished(Label, How, NowUs - DueUs, Meters),
+                   Count + 1
+           end,
+    fold_not_done(Told, 0, LastUs, Run).
+
+%% Which one a worker would have done next is not known, and drawn as it draws it.
+fold_not_done(Fun, Acc0, LastUs, #run{progresses = Progresses, start_us = StartUs,
+                                      config = #{rate := Rate, operations := Operations}} = Run) ->
     Weighted = list_to_tuple(weft_load_config:weighted(Operations)),
-    UnderWay = [Begun || {_, DueUs} = Begun <- weft_load_progress:under_way(Progress),
-                         DueUs >= StartUs],
-    [ok = weft_load_meters:unfinished(label(Number, Run), begun, NowUs - DueUs, Meters)
-     || {Number, DueUs} <- UnderWay],
-    NotBegun = fun(DueUs, Count) when DueUs < StartUs ->
-                       Count;
-                  (DueUs, Count) ->
+    NotBegun = fun(DueUs, Acc) when DueUs < StartUs -> Acc;
+                  (DueUs, Acc) ->
                        {Label, _} = element(rand:uniform(tuple_size(Weighted)), Weighted),
-                       ok = weft_load_meters:unfinished(Label, due, NowUs - DueUs, Meters),
-                       Count + 1
+                       Fun(due, Label, DueUs, Acc)
                end,
-    weft_load_progress:fold_due(NotBegun, length(UnderWay), LastUs, Rate, Progress).
+    lists:foldl(fun(Progress, Acc) ->
+                        Begun = lists:foldl(fun({Number, DueUs}, Before) ->
+                                                    Fun(begun, label(Number, Run), DueUs, Before)
+                                            end, Acc,
+                                            [One || {_, DueUs} = One
+                                                        <- weft_load_progress:under_way(Progress),
+                                                    DueUs >= StartUs]),
+                        weft_load_progress:fold_due(NotBegun, Begun, LastUs, Rate, Progress)
+                end, Acc0, maps:values(Progresses)).

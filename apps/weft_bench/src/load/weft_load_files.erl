@@ -33,10 +33,13 @@
 -define(LATENCIES, "elapsed, window, n, min, mean, median, 95th, 99th, 99_9th, max, errors\n").
 -define(ERRORS, "\"error\",\"count\"\n").
 -define(HISTOGRAMS, "histograms.terms").
--define(SERIES, [second, operation, n, units, failed,
-                 service_mean_us, service_p50_us, service_p95_us, service_p99_us, service_p999_us,
-                 service_max_us, response_p50_us, response_p99_us, response_p999_us,
-                 response_max_us]).
+-define(COLUMNS, [operation, n, units, failed,
+                  service_mean_us, service_p50_us, service_p95_us, service_p99_us, service_p999_us,
+                  service_max_us, response_p50_us, response_p99_us, response_p999_us,
+                  response_max_us]).
+%% Response times of the last second go on beyond the end of the run, and so does what is not done
+%% then. The last column has what was waited in the run; of other seconds it is response_max_us.
+-define(SERIES, [second | ?COLUMNS] ++ [waited_max_us]).
 
 %% @doc What numbers depend on, as it is now: the machine, the system and the configuration.
 -spec environment(weft_load_config:config()) -> [{string(), string()}].
@@ -106,7 +109,8 @@ window(ElapsedUs, Reading, #files{dir = Dir, windows = Windows, interval_us = In
                                   written_us = WrittenUs} = Files0) ->
     Files = Files0#files{windows = [Reading | Windows]},
     try
-        write(series, [weft_report_csv:line([ElapsedUs / 1.0e6 | row(Label, Meter)])
+        write(series, [weft_report_csv:line([ElapsedUs / 1.0e6 | row(Label, Meter)]
+                                            ++ [waited_us(Meter)])
                        || {Label, Meter} <- lists:sort(maps:to_list(Reading))], Files),
         case ended(ElapsedUs, IntervalUs) > ended(WrittenUs, IntervalUs) of
             true -> {ok, interval(ElapsedUs, Files)};
@@ -134,6 +138,9 @@ row(Label, #{service := Service, response := Response, units := Units, failed :=
      weft_load_histogram:mean(Service), P(50, Service), P(95, Service), P(99, Service),
      P(99.9, Service), weft_load_histogram:max(Service),
      P(50, Response), P(99, Response), P(99.9, Response), weft_load_histogram:max(Response)].
+
+waited_us(#{waited_us := WaitedUs}) -> WaitedUs;
+waited_us(#{response := Response}) -> weft_load_histogram:max(Response).
 
 interval(ElapsedUs, #files{windows = Windows, written_us = WrittenUs,
                            whole_bytes = Before} = Files) ->
@@ -252,9 +259,10 @@ sum([First | _] = Readings) ->
     maps:map(fun(Label, _) ->
                      Meters = [maps:get(Label, Reading) || Reading <- Readings],
                      All = fun(Key) -> [maps:get(Key, Meter) || Meter <- Meters] end,
-                     #{service => weft_load_histogram:merge(All(service)),
-                       response => weft_load_histogram:merge(All(response)),
-                       units => lists:sum(All(units)), failed => lists:sum(All(failed))}
+                     Sum = #{service => weft_load_histogram:merge(All(service)),
+                             response => weft_load_histogram:merge(All(response)),
+                             units => lists:sum(All(units)), failed => lists:sum(All(failed))},
+                     maps:merge(Sum, maps:with([waited_us], lists:last(Meters)))
              end, First).
 
 %% @doc The rest of the files, at the end.
@@ -280,7 +288,7 @@ whole(Dir, File, Content) ->
     checked(File, file:rename(New, Name)).
 
 totals(Total, ElapsedUs) ->
-    [weft_report_csv:line([seconds | tl(?SERIES)])
+    [weft_report_csv:line([seconds | ?COLUMNS])
      | [weft_report_csv:line([ElapsedUs / 1.0e6 | row(Label, Meter)])
         || {Label, Meter} <- lists:sort(maps:to_list(Total))]].
 
@@ -343,9 +351,10 @@ recover(Dir, Parts) ->
 in_one(Dir, [Dir]) ->
     ok;
 in_one(Dir, [First | _] = Parts) ->
-    Series = [weft_report_csv:line(?SERIES)
-              | sums([filename:join(Part, "series.csv") || Part <- Parts])],
-    ok = whole(Dir, "series.csv", Series),
+    Sources = [filename:join(Part, "series.csv") || Part <- Parts],
+    %% Older ones have fewer columns.
+    Heads = [Head || Source <- Sources, [Head | _] <- [weft_report_csv:parse(read(Source))]],
+    ok = whole(Dir, "series.csv", [weft_report_csv:line(hd(Heads ++ [?SERIES])) | sums(Sources)]),
     unless_there(Dir, "environment.csv", read(filename:join(First, "environment.csv"))).
 
 unless_there(Dir, File, Content) ->

@@ -21,7 +21,10 @@
 -opaque meters() :: {#{atom() => #meter{}}, ets:table()}.
 -type reading() :: #{atom() => #{service := weft_load_histogram:snapshot(),
                                  response := weft_load_histogram:snapshot(),
-                                 units := non_neg_integer(), failed := non_neg_integer()}}.
+                                 units := non_neg_integer(), failed := non_neg_integer(),
+                                 %% Of the last second of a run: the longest that something has
+                                 %% waited in it, whenever it ended.
+                                 waited_us => non_neg_integer()}}.
 
 %% @doc Meters for operations of these labels; the caller's end is theirs.
 -spec new([atom()]) -> meters().

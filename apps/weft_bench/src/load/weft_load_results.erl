@@ -61,8 +61,9 @@ measured(Seconds) ->
      {1, stalled_s, stalled_s(Seconds)}, {1, measured_s, EndS}
      | [Value || {Number, Part} <- parts(Whole), Value <- part(Number, Part)]].
 
-%% An outage in which nothing is done is seen when it is over, in the longest response time of that
-%% second, which is the last column. Several of them may be about the same time.
+%% An outage in which nothing is done is seen when it is over, or at the end of the run, in what was
+%% waited up to then. That is the last column; in older files it is the longest response time, which
+%% of the last second goes on beyond the end. Several of them may be about the same time.
 stalled_s(Seconds) ->
     Stalls = [{Second - lists:last(Fields) / 1.0e6, Second}
               || [Second | Fields] <- Seconds, lists:last(Fields) >= ?STALL_US],
