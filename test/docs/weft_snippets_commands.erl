@@ -65,7 +65,21 @@ make(Words) ->
         re:run(Makefile, "^" ++ Target ++ ":", [multiline]) =:= nomatch]
         ++ [["make knows no ", Name] || Variable <- Variables,
                                         [Name | _] <- [string:split(Variable, "=")],
-                                        string:find([Makefile, Tests], Name) =:= nomatch].
+                                        string:find([Makefile, Tests], Name) =:= nomatch]
+        ++ handed_on(Targets, [string:split(Variable, "=") || Variable <- Variables]).
+
+%% What the benchmark gets of it, as in the Makefile.
+handed_on(["bench"], Variables) ->
+    bench(lists:append([case Variable of
+                            ["QUICK", _] -> ["--quick"];
+                            ["WORKLOADS", Suites] -> ["--suites", Suites];
+                            ["ONLY", Titles] -> ["--only", Titles];
+                            ["VARIANTS", Variants] -> ["--variants", Variants];
+                            ["ARGS", Arguments] -> string:lexemes(Arguments, " ");
+                            _ -> []
+                        end || Variable <- Variables]));
+handed_on(_Targets, _Variables) ->
+    [].
 
 %% The other scripts read their options themselves.
 own(Script, Words) ->

@@ -102,6 +102,8 @@ what_is_not_so_is_told_test_() ->
              {["json"], "{\"a\": }", "error"},
              {["sh"], "if", "yntax error"}, {["sh"], "weft up -n 3 && make test ONLY=x", none},
              {["sh"], "weft up --node 3", "--node"}, {["sh"], "weft upp", "upp"},
+             {["sh"], "make bench VARIANTS=stock,weft_1 QUICK=1", none},
+             {["sh"], "make bench VARIANTS='stock weft_1'", "stock weft_1"},
              {["sh"], "make tset", "tset"}, {["sh"], "make test ONYL=x", "ONYL"},
              {["sh"], "bin/bench load", "CONFIG"}, {["sh"], "bin/bench --list   # all", none},
              {["sh"], "bin/nothing", "no bin/nothing"}, {["sh"], "test/nothing", "no test/nothing"},

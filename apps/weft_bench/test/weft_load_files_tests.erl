@@ -59,8 +59,8 @@ ended_loads_are_recovered_test() ->
     ?assertMatch([[<<"3.0">>, <<"get">>, <<"5">> | _]], texts(Both, "total.csv")),
     ?assertMatch([_, _, [_, _, <<"1">> | _]], texts(Both, "series.csv")).
 
-%% Its files are those of the load: a report must not write to what is still written to, and has what
-%% there is by then, each time.
+%% Its files are those of the load: a report must not write to what is still written to, and has
+%% what there is by then, each time.
 a_load_that_still_runs_has_reports_test() ->
     Dir = dir("running"),
     Second = fun(Number, Files0) ->

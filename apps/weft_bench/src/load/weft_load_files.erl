@@ -316,8 +316,8 @@ done(Dir) ->
 
 %% @doc Makes the files that a load writes at its end, of one that was ended before, or still runs:
 %% from the intervals that it has written, or those of its nodes, in directories 1, 2 ... They are
-%% made again where a load has written more since. What it has written itself is left alone, since it
-%% may still write there. Of the reasons of errors nothing is known then. The error is a text.
+%% made again where a load has written more since. What it has written itself is left alone, since
+%% it may still write there. Of the reasons of errors nothing is known then. The error is a text.
 -spec recover(file:filename()) -> ok | {error, string()}.
 recover(Dir) ->
     Parts = parts(Dir),
