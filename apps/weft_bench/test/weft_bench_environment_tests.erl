@@ -11,3 +11,28 @@ what_hosts_have_in_common_is_there_once_test() ->
                  weft_bench_environment:of_hosts([{"h1", Of("2")}, {"h2", Of("64")}])),
     ?assertEqual([{"otp_release", "25"}, {"cores", "2"}],
                  weft_bench_environment:of_hosts([{"h1", Of("2")}, {"h2", Of("2")}])).
+
+%% Numbers of a build that is older than the source are not those of its commit.
+what_was_compiled_before_it_was_changed_is_told_test() ->
+    ?assertEqual(["abc", "abc and changes", "abc; compiled before m.erl was changed",
+                  "abc and changes; compiled before 2 files were changed"],
+                 [weft_bench_environment:commit_text("abc", Changes, Newer)
+                  || {Changes, Newer} <- [{"", []}, {" M x", []}, {"", ["src/x/m.erl"]},
+                                          {" M x", ["m.erl", "n.erl"]}]]),
+    Dir = filename:join(filename:basedir(user_cache, ?MODULE_STRING),
+                        integer_to_list(erlang:unique_integer([positive]))),
+    Files = [{"src/old.erl", 1}, {"ebin/old.beam", 2}, {"src/deep/new.erl", 3},
+             {"ebin/new.beam", 2}, {"src/not_yet.erl", 1}],
+    try
+        [begin
+             File = filename:join(Dir, Name),
+             ok = filelib:ensure_dir(File),
+             ok = file:write_file(File, ""),
+             ok = file:change_time(File, {{2000, 1, Day}, {0, 0, 0}})
+         end || {Name, Day} <- Files],
+        ?assertEqual([filename:join([Dir, "src", Name]) || Name <- ["deep/new.erl", "not_yet.erl"]],
+                     lists:sort(weft_bench_environment:newer_sources(
+                                  [filename:join(Dir, "ebin"), filename:join(Dir, "no/ebin")])))
+    after
+        file:del_dir_r(Dir)
+    end.

@@ -4,6 +4,7 @@
 -module(weft_bench_environment).
 
 -export([gather/1, of_clusters/1, of_hosts/1, write/3, congestion_control/1]).
+-export([commit_text/3, newer_sources/1]).
 
 %% What a host says of the code, which is that of this machine, and of others.
 -define(NOT_OF_HOSTS, ["date", "commit", "flags_of_nodes"]).
@@ -73,15 +74,37 @@ congestion_control(Dir) ->
         CongestionControl -> CongestionControl
     end.
 
+%% It is that of the source: what runs may have been compiled of another one.
 commit() ->
     case command("git rev-parse --short HEAD 2> /dev/null") of
         "" -> "";
         Commit ->
-            case command("git status --porcelain --untracked-files=no 2> /dev/null") of
-                "" -> Commit;
-                _ -> Commit ++ " and changes"
-            end
+            commit_text(Commit, command("git status --porcelain --untracked-files=no 2> /dev/null"),
+                        newer_sources(weft_bench_nodes:code_path()))
     end.
+
+%% @private
+-spec commit_text(Commit :: string(), Changes :: string(), Newer :: [file:filename()]) -> string().
+commit_text(Commit, Changes, Newer) ->
+    lists:concat([Commit,
+                  case Changes of "" -> ""; _ -> " and changes" end,
+                  case Newer of
+                      [] -> "";
+                      [One] -> "; compiled before " ++ filename:basename(One) ++ " was changed";
+                      [_ | _] -> lists:concat(["; compiled before ", length(Newer),
+                                               " files were changed"])
+                  end]).
+
+%% @private Sources that were changed after they were compiled to these directories: of a build that
+%% has them beside it.
+-spec newer_sources([Ebin :: file:filename()]) -> [Source :: file:filename()].
+newer_sources(Ebins) ->
+    [Source || Ebin <- Ebins,
+               Dir <- [filename:join(filename:dirname(Ebin), "src")],
+               Name <- filelib:wildcard("**/*.erl", Dir),
+               Source <- [filename:join(Dir, Name)],
+               Beam <- [filename:join(Ebin, filename:basename(Name, ".erl") ++ ".beam")],
+               filelib:last_modified(Source) > filelib:last_modified(Beam)].
 
 processor() ->
     Name = re:run(file("/proc/cpuinfo"), "model name\\s*: (.*)",
