@@ -226,9 +226,11 @@ measure(Cells, Options) ->
     ok = weft_report_file:directory(filename:join(Dir, "logs")),
     Repetitions = repetitions(Cells, Options),
     {Quota, OfQuota} = weft_bench_arguments:given_quota(Options),
-    OfClusters = weft_bench_environment:of_clusters([Layout || #{layout := Layout} <- Cells]),
+    OfNodes = weft_bench_environment:of_nodes(
+                [{Variant, Layout} || #{layout := Layout, variants := Variants} <- Cells,
+                                      Variant <- Variants]),
     ok = write_environment(Dir, BuildDir, Run, Options,
-                           [{"repetitions", integer_to_list(Repetitions)} | OfClusters ++ OfQuota]),
+                           [{"repetitions", integer_to_list(Repetitions)} | OfNodes ++ OfQuota]),
     io:format("~ts; results go to ~ts~n", [in_words(Cells, Options), Dir]),
     ok = weft_bench_interrupt:afterwards(cells, fun() -> weft_report_page:main([Dir]) end),
     {ok, Failed} = weft_bench_runner:run(#{run => Run, dir => Dir, build_dir => BuildDir,
@@ -284,7 +286,7 @@ environment(_Dir, Given, #{hosts := Hosts}) ->
     case weft_bench_hosts:environment(Hosts) of
         {ok, There} ->
             [Pair || {Key, _} = Pair <- weft_bench_environment:gather([]),
-                     lists:member(Key, ["date", "commit", "flags_of_nodes"])] ++ There ++ Given;
+                     lists:member(Key, ["date", "commit"])] ++ There ++ Given;
         {error, Text} ->
             throw({usage, Text})
     end;

@@ -28,12 +28,6 @@ nodes_of_all_clusters_have_the_same_flags_test() ->
                               || Layout <- [alone, trio, {cluster, (weft_bench_cluster:shape(3, []))
                                                                        #{schedulers => all}}]])).
 
-flags_of_clusters_are_told_where_there_are_clusters_test() ->
-    Cluster = {cluster, weft_bench_cluster:shape(2, [])},
-    ?assertEqual([], weft_bench_environment:of_clusters([pair, alone])),
-    [{"flags_of_clusters", Told}] = weft_bench_environment:of_clusters([pair, Cluster, Cluster]),
-    ?assertEqual(lists:append(lists:join(" ", weft_bench_nodes:flags(Cluster))), Told).
-
 nodes_that_are_not_there_can_not_be_reached_test() ->
     ?assertEqual(['none@nowhere'], weft_bench_cluster:unreachable([node(), 'none@nowhere'])).
 

@@ -5,7 +5,7 @@
 
 what_hosts_have_in_common_is_there_once_test() ->
     Of = fun(Cores) -> [{"date", "today"}, {"commit", "none"}, {"otp_release", "25"},
-                        {"cores", Cores}, {"flags_of_nodes", "+sbwt none"}]
+                        {"cores", Cores}]
          end,
     ?assertEqual([{"otp_release", "25"}, {"cores of h1", "2"}, {"cores of h2", "64"}],
                  weft_bench_environment:of_hosts([{"h1", Of("2")}, {"h2", Of("64")}])),
@@ -36,3 +36,20 @@ what_was_compiled_before_it_was_changed_is_told_test() ->
     after
         file:del_dir_r(Dir)
     end.
+
+%% Those of few nodes, and those of clusters. Kernels of a mesh connect with all others.
+only_flags_that_nodes_have_are_told_test() ->
+    ?assertEqual([], [Key || {"flags" ++ _ = Key, _} <- weft_bench_environment:gather([])]),
+    {ok, Load} = weft_load_config:check([{driver, none}]),
+    ?assertEqual([], [Key || {"flags" ++ _ = Key, _} <- weft_load_files:environment(Load)]),
+    Cluster = {cluster, weft_bench_cluster:shape(9, [])},
+    Told = fun(Layout) -> lists:append(lists:join(" ", weft_bench_nodes:flags(Layout))) end,
+    ?assertEqual([], weft_bench_environment:of_nodes([])),
+    ?assertEqual([{"flags_of_nodes", Told(pair)}],
+                 weft_bench_environment:of_nodes([{stock, pair}, {weft_1, pair}, {stock, alone}])),
+    ?assertEqual([{"flags_of_nodes", Told(pair)}, {"flags_of_clusters", Told(Cluster)}],
+                 weft_bench_environment:of_nodes([{stock, pair}, {stock, Cluster}])),
+    [{"flags_of_clusters", Mesh}] = weft_bench_environment:of_nodes([{stock_mesh, Cluster}]),
+    ?assertEqual(Told(Cluster), Mesh ++ " -connect_all false"),
+    ?assertEqual([{"flags_of_clusters", Mesh ++ "; " ++ Told(Cluster)}],
+                 weft_bench_environment:of_nodes([{stock, Cluster}, {weft_mesh, Cluster}])).

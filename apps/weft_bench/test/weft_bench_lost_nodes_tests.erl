@@ -162,7 +162,9 @@ a_sender_that_fails_test_() ->
 %% Of a connection that is lost and comes back there are rates and latencies as of any other.
 a_connection_that_is_lost_beside_calls_test_() ->
     [?_assertEqual({Module, Expected},
-                   {Module, try element(1, Module:run(Cell, streams(Ends))) catch error:Why -> Why end})
+                   {Module, try element(1, Module:run(Cell, streams(Ends)))
+                            catch error:Why -> Why
+                            end})
      || {Module, Workload} <- [{weft_bench_latency, call_beside_bulk},
                                {weft_bench_busy, flood_to_busy}],
         [Cell | _] <- [[Of || #{workload := Is} = Of <- Module:cells(quick), Is =:= Workload]],

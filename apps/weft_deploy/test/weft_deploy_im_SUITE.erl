@@ -28,8 +28,8 @@ all() -> [nobody_who_stays_loses_anything].
 init_per_suite(Config0) ->
     Config = weft_test_nodes:begin_suite(Config0),
     Dir = ?config(priv_dir, Config),
-    Here = lists:keyreplace("flags_of_nodes", 1, weft_bench_environment:gather([]),
-                            {"flags_of_nodes", lists:append(lists:join(" ", flags()))}),
+    Here = weft_bench_environment:gather([{"flags_of_nodes",
+                                           lists:append(lists:join(" ", flags()))}]),
     ok = weft_report_record:write_environment(Dir, Here),
     [{port, weft_test_nodes:free_port()}, {code, weft_deploy_talk:code(Dir)},
      {file, filename:join(Dir, "talk.deploy")}, {root, filename:join(Dir, "weft")} | Config].

@@ -28,8 +28,8 @@ all() -> [time_grows_in_proportion_to_nodes, all_are_upgraded_by_one_command].
 
 init_per_suite(Config) ->
     Dir = ?config(priv_dir, Config),
-    Here = lists:keyreplace("flags_of_nodes", 1, weft_bench_environment:gather([]),
-                            {"flags_of_nodes", lists:append(lists:join(" ", flags()))}),
+    Here = weft_bench_environment:gather([{"flags_of_nodes",
+                                           lists:append(lists:join(" ", flags()))}]),
     ok = weft_report_record:write_environment(Dir, Here),
     [{port, weft_test_nodes:free_port()}, {file, filename:join(Dir, "many.deploy")},
      {root, filename:join(Dir, "weft")} | Config].

@@ -38,7 +38,7 @@ is_long() -> os:getenv("FULL") =/= false.
 init_per_suite(Config) ->
     _ = [ok = weft_report_record:write_environment(
                 ?config(priv_dir, Config),
-                lists:keydelete("flags_of_nodes", 1, weft_bench_environment:gather([])))
+                weft_bench_environment:gather([]))
          || is_long()],
     weft_test_nodes:begin_suite(Config).
 

@@ -575,8 +575,7 @@ what_it_costs_beside_work(Config) ->
 %% What the numbers depend on, beside them.
 environment(Ref, Dir) ->
     Schedulers = weft_test_nodes:call(Ref, erlang, system_info, [schedulers_online]),
-    Here = lists:keyreplace("flags_of_nodes", 1, weft_bench_environment:gather([]),
-                            {"schedulers_of_nodes", integer_to_list(Schedulers)}),
+    Here = weft_bench_environment:gather([{"schedulers_of_nodes", integer_to_list(Schedulers)}]),
     ok = filelib:ensure_path(Dir),
     weft_report_record:write_environment(Dir, Here).
 

@@ -65,8 +65,12 @@ command() ->
 
 run(#{only := Only, repetitions := Repetitions, out := Dir} = Options) ->
     File = filename:join(Dir, "costs.csv"),
-    Layouts = [Layout || Name <- Only, #{layout := Layout} <- [weft_bench_costs_cell:cell(Name)]],
-    ok = weft_bench_environment:write(Dir, Layouts, Options),
+    ok = weft_bench_environment:write(Dir, Options,
+                                      [{Variant, Layout}
+                                       || Name <- Only,
+                                          #{variants := Variants, layout := Layout}
+                                              <- [weft_bench_costs_cell:cell(Name)],
+                                          Variant <- Variants]),
     HasPerf = has_perf(),
     Measure = fun(Write) ->
                   [Write(Row) || Name <- Only, Repetition <- lists:seq(1, Repetitions),

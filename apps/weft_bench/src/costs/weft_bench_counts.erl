@@ -8,8 +8,8 @@
 %% turns    by kind of process: messages received, turns (scheduled in), garbage collections
 %% '''
 %% The kind of a process is its name, or the module that it began with or is in. What the witness of
-%% `weft_turn' does is counted apart (`witness_turns' and others), and not in the sums: most of it is
-%% because the counting makes processes wait.
+%% `weft_turn' does is counted apart (`witness_turns' and others), and not in the sums: most of it
+%% is because the counting makes processes wait.
 -module(weft_bench_counts).
 
 -export([start/1, stop/1]).

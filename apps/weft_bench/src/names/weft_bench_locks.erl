@@ -44,8 +44,9 @@ command() ->
 
 run(#{nodes := Count, out := Dir} = Options) ->
     File = filename:join(Dir, "locks.csv"),
-    Layout = {cluster, weft_bench_cluster:shape(Count, [])},
-    ok = weft_bench_environment:write(Dir, [Layout], Options),
+    ok = weft_bench_environment:write(Dir, Options,
+                                      [{variant(Module), {cluster, shape(Count)}}
+                                       || Module <- [global, weft_global]]),
     Measure = fun(Write) ->
                       [Write(cluster(Module, Options)) || Module <- [global, weft_global]]
               end,
@@ -55,9 +56,13 @@ run(#{nodes := Count, out := Dir} = Options) ->
 cluster(Module, #{nodes := Count, out := Dir} = Options) ->
     io:format("~ts, ~b nodes, ~.1f VMs per core~n",
               [Module, Count, weft_bench_cluster:vms_per_core(Count)]),
-    Variant = case Module of global -> stock_mesh; weft_global -> weft_mesh end,
-    weft_bench_cluster:with_nodes(Variant, weft_bench_cluster:shape(Count, []), Dir,
+    weft_bench_cluster:with_nodes(variant(Module), shape(Count), Dir,
                                   fun(Nodes) -> measure(Module, Nodes, Options) end).
+
+variant(global) -> stock_mesh;
+variant(weft_global) -> weft_mesh.
+
+shape(Count) -> weft_bench_cluster:shape(Count, []).
 
 measure(Module, Nodes, #{nodes := Count, rate := Rate, seconds := Seconds}) ->
     Roles = weft_bench_nodes:roles(Nodes),

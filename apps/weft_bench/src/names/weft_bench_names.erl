@@ -65,8 +65,9 @@ command() ->
 
 run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
     File = filename:join(Dir, "names.csv"),
-    Layouts = [{cluster, weft_bench_cluster:shape(Count, [])} || Count <- Counts],
-    ok = weft_bench_environment:write(Dir, Layouts, Options),
+    ok = weft_bench_environment:write(Dir, Options,
+                                      [{variant(Kind), {cluster, shape(Count)}}
+                                       || Kind <- Kinds, Count <- Counts]),
     Measure = fun(Write) ->
                       lists:append([cluster(Kind, Count, Write, Options)
                                     || Count <- Counts, Kind <- Kinds])
@@ -77,9 +78,13 @@ run(#{nodes := Counts, kinds := Kinds, out := Dir} = Options) ->
 cluster(Kind, Count, Write, #{out := Dir} = Options) ->
     io:format("~ts, ~b nodes, ~.1f VMs per core~n",
               [Kind, Count, weft_bench_cluster:vms_per_core(Count)]),
-    Variant = case Kind of global -> stock_mesh; _ -> weft_mesh end,
-    weft_bench_cluster:with_nodes(Variant, weft_bench_cluster:shape(Count, []), Dir,
+    weft_bench_cluster:with_nodes(variant(Kind), shape(Count), Dir,
                                   fun(Nodes) -> rows(Kind, Nodes, Write, Options) end).
+
+variant(global) -> stock_mesh;
+variant(_OfWeft) -> weft_mesh.
+
+shape(Count) -> weft_bench_cluster:shape(Count, []).
 
 rows(Kind, Nodes, Write, #{workloads := Workloads, voters := Voters} = Options) ->
     ready(Kind, Nodes, Voters),

@@ -14,10 +14,9 @@
 %% may say otherwise (`weft_bench_cluster'). Those of the other layouts have threads for all cores.
 -module(weft_bench_nodes).
 
--export([start/3, stop/1, call/5, ahead_us/2, node/2, roles/1, cpu_us/1, cpu_us_of/1, flags/1,
-         variant/1, os_pid/2, resident_bytes/2, kill/2, restart/2, counters/1, code_path/0,
-         paths/1]).
--export([roles/2]).
+-export([start/3, stop/1, call/5, ahead_us/2, node/2, roles/1, roles/2, cpu_us/1, cpu_us_of/1,
+         flags/1, flags/2, variant/1, os_pid/2, resident_bytes/2, kill/2, restart/2, counters/1,
+         code_path/0, paths/1]).
 -export_type([nodes/0, role/0, layout/0, context/0]).
 
 -type role() :: a | b | c | g | {r | n, pos_integer()}.
@@ -61,7 +60,7 @@ start(Variant, Layout, #{place := Place} = Context) ->
               false -> none
           end,
     Links = [{node_name(Role1, Names), node_name(Role2, Names)} || {Role1, Role2} <- links(Roles)],
-    Arguments = common(Variant, Layout) ++ layout_arguments(Layout)
+    Arguments = flags(Variant, Layout) ++ layout_arguments(Layout)
         ++ weft_bench_variant:arguments(Variant, Context#{tls => Tls, links => Links,
                                                           shape => shape(Layout, Names)}),
     Boots = [{Role, boot(Role, Name, Arguments, Context)} || {Role, Name} <- maps:to_list(Names)],
@@ -156,7 +155,9 @@ schedulers({_Cluster, #{schedulers := all}}) -> [];
 schedulers({_Cluster, _Shape}) -> ?ONE_SCHEDULER;
 schedulers(_ForAllCores) -> [].
 
-common(Variant, Layout) ->
+%% @doc The same, as the nodes of a variant have them: kernels of a mesh connect with all others.
+-spec flags(weft_bench_variant:variant(), layout()) -> [string()].
+flags(Variant, Layout) ->
     case weft_bench_variant:connects_all(Variant) of
         true -> emulator_flags(Layout);
         false -> flags(Layout)

@@ -74,18 +74,19 @@ run(#{out := Dir} = Plan) ->
         _ -> {error, "there is no report"}
     end.
 
-environment(Run, #{out := Dir, at_once := AtOnce, nodes := Counts, samples := Samples}) ->
+environment(Run, #{out := Dir, at_once := AtOnce, nodes := Counts, samples := Samples,
+                   variants := Variants}) ->
     weft_bench_environment:gather(
-      [{"congestion_control", weft_bench_environment:congestion_control(Dir)},
+      weft_bench_environment:of_nodes([{Variant, layout(Count)}
+                                       || Variant <- Variants, Count <- Counts])
+      ++ [{"congestion_control", weft_bench_environment:congestion_control(Dir)},
        {"run", Run}, {"scope", "hour"}, {"repetitions", "1"}, {"quota", "none"},
        {"nodes", lists:flatten(io_lib:format("~w", [Counts]))},
        {"samples", integer_to_list(Samples)},
        {"clusters", case AtOnce of
                         true -> "those with as many nodes at the same time";
                         false -> "one after another"
-                    end}
-       | weft_bench_environment:of_clusters([{apart, weft_bench_cluster:shape(Count, [])}
-                                             || Count <- Counts])]).
+                    end}]).
 
 %% Which clusters are there at the same time.
 together(#{nodes := Counts, variants := Variants, at_once := true}) ->
@@ -116,8 +117,8 @@ clusters(Count, Variants, Write, #{out := Dir} = Plan) ->
                   end, Failed),
     length(Failed).
 
-%% A node or a connection that is lost ends the measurement of all clusters that are there: it was no
-%% hour of rest.
+%% A node or a connection that is lost ends the measurement of all clusters that are there: it was
+%% no hour of rest.
 kept(Clusters, Plan, Of) ->
     try
         ok = measured(Clusters, Plan, Of),
@@ -127,10 +128,11 @@ kept(Clusters, Plan, Of) ->
             [{Variant, weft_bench_error:text("~0tp", [Why])} || {Variant, _} <- Clusters]
     end.
 
+layout(Count) -> {apart, weft_bench_cluster:shape(Count, [])}.
+
 started(Variant, Count, Place, Dir) ->
-    Layout = {apart, weft_bench_cluster:shape(Count, [])},
-    case weft_bench_nodes:start(Variant, Layout, #{place => Place,
-                                                   log_dir => filename:join(Dir, "logs")}) of
+    Context = #{place => Place, log_dir => filename:join(Dir, "logs")},
+    case weft_bench_nodes:start(Variant, layout(Count), Context) of
         {ok, Nodes} ->
             try
                 Roles = weft_bench_nodes:roles(Nodes),

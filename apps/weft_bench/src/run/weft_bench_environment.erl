@@ -3,11 +3,11 @@
 %% source. Written when the run starts, as `environment.csv'; what a system does not tell is empty.
 -module(weft_bench_environment).
 
--export([gather/1, of_clusters/1, of_hosts/1, write/3, congestion_control/1]).
+-export([gather/1, of_nodes/1, of_hosts/1, write/3, congestion_control/1]).
 -export([commit_text/3, newer_sources/1]).
 
 %% What a host says of the code, which is that of this machine, and of others.
--define(NOT_OF_HOSTS, ["date", "commit", "flags_of_nodes"]).
+-define(NOT_OF_HOSTS, ["date", "commit"]).
 
 %% @doc Keys and values, in the order of the file, followed by those given.
 -spec gather([{Key :: string(), Value :: string()}]) -> [{string(), string()}].
@@ -25,19 +25,22 @@ gather(Given) ->
      {"load_average", file("/proc/loadavg")},
      {"congestion_control_of_the_machine", file("/proc/sys/net/ipv4/tcp_congestion_control")},
      {"tcp_rmem", file("/proc/sys/net/ipv4/tcp_rmem")},
-     {"tcp_wmem", file("/proc/sys/net/ipv4/tcp_wmem")},
-     {"flags_of_nodes", flags(pair)}
+     {"tcp_wmem", file("/proc/sys/net/ipv4/tcp_wmem")}
      | Given].
 
-flags(Layout) -> lists:append(lists:join(" ", weft_bench_nodes:flags(Layout))).
+%% @doc The flags of the nodes that are measured; who starts none has none. Those of few nodes and
+%% those of many are told apart. What is assumed of them: a variant and a layout have the same ones
+%% for all nodes, `weft_bench_nodes:flags/2'.
+-spec of_nodes([{weft_bench_variant:variant(), weft_bench_nodes:layout()}]) ->
+          [{Key :: string(), Value :: string()}].
+of_nodes(Nodes) ->
+    {Many, Few} = lists:partition(fun({_Variant, Layout}) -> is_tuple(Layout) end, Nodes),
+    [{Key, lists:append(lists:join("; ", lists:usort([flags(Variant, Layout)
+                                                      || {Variant, Layout} <- Of])))}
+     || {Key, [_ | _] = Of} <- [{"flags_of_nodes", Few}, {"flags_of_clusters", Many}]].
 
-%% @doc What the nodes of clusters have instead, if some of these layouts are clusters.
--spec of_clusters([weft_bench_nodes:layout()]) -> [{Key :: string(), Value :: string()}].
-of_clusters(Layouts) ->
-    case lists:usort([flags(Layout) || {_, _} = Layout <- Layouts]) of
-        [] -> [];
-        Flags -> [{"flags_of_clusters", lists:append(lists:join("; ", Flags))}]
-    end.
+flags(Variant, Layout) ->
+    lists:append(lists:join(" ", weft_bench_nodes:flags(Variant, Layout))).
 
 %% @doc What was gathered on several hosts, for one file: what they have in common once, and the
 %% rest with the address of each.
@@ -53,16 +56,18 @@ of_hosts(Key, Hosts) ->
         _ -> [{Key ++ " of " ++ Address, Value} || {Address, Value} <- Values]
     end.
 
-%% @doc Writes them for a command with these options and layouts, to a directory that is made.
--spec write(Dir :: file:filename(), [weft_bench_nodes:layout()], Options :: #{atom() => term()}) ->
-          ok.
-write(Dir, Layouts, Options) ->
+%% @doc Writes them for a command with these options, which measures these nodes, to a directory
+%% that is made.
+-spec write(Dir :: file:filename(), Options :: #{atom() => term()},
+            [{weft_bench_variant:variant(), weft_bench_nodes:layout()}]) -> ok.
+write(Dir, Options, Nodes) ->
     ok = weft_report_file:directory(Dir),
     weft_report_record:write_environment(
-      Dir, gather([{"congestion_control", congestion_control(Dir)} | of_clusters(Layouts)
-                   ++ [{"option_" ++ atom_to_list(Key),
-                       lists:flatten(io_lib:format("~0tp", [Value]))}
-                      || {Key, Value} <- lists:sort(maps:to_list(Options)), Key =/= out]])).
+      Dir, gather(of_nodes(Nodes)
+                  ++ [{"congestion_control", congestion_control(Dir)}
+                      | [{"option_" ++ atom_to_list(Key),
+                          lists:flatten(io_lib:format("~0tp", [Value]))}
+                         || {Key, Value} <- lists:sort(maps:to_list(Options)), Key =/= out]])).
 
 %% @doc What the connections of nodes will have, which need not be that of the machine. Where there
 %% is no place for nodes each measurement fails, and tells why.

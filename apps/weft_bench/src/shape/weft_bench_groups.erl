@@ -58,8 +58,9 @@ checked(#{nodes := Count, groups := Groups} = Options) ->
 run(#{nodes := Count, groups := AllGroups, out := Dir} = Options) ->
     Cells = [{stock_mesh, mesh}, {weft_mesh, mesh} | [{weft_groups, S} || S <- AllGroups]],
     File = filename:join(Dir, "groups.csv"),
-    Layout = {cluster, weft_bench_cluster:shape(Count, [])},
-    ok = weft_bench_environment:write(Dir, [Layout], Options),
+    ok = weft_bench_environment:write(Dir, Options,
+                                      [{Variant, {cluster, cluster(Groups, Count)}}
+                                       || {Variant, Groups} <- Cells]),
     Measure = fun(Write) -> [Write(Row) || Cell <- Cells, Row <- cell(Cell, Options)] end,
     Rows = weft_report_file:rows(File, head(), fun line/1, Measure),
     io:format("~n~b nodes, ~.1f VMs per core~n~ts~nfile: ~ts~n",
@@ -67,12 +68,14 @@ run(#{nodes := Count, groups := AllGroups, out := Dir} = Options) ->
 
 cell({Variant, Groups}, #{nodes := Count, out := Dir} = Options) ->
     io:format("~ts, ~tp~n", [Variant, Groups]),
-    Shape = weft_bench_cluster:shape(Count, shape(Groups, Count)),
+    Shape = cluster(Groups, Count),
     Rows = weft_bench_cluster:with_nodes(Variant, Shape, Dir,
                                          fun(Nodes) -> measure(Groups, Nodes, Options) end),
     [Row#{variant => Variant, groups => Groups} || Row <- Rows].
 
 %% --- shapes and formulas ----------------------------------------------------------------------
+
+cluster(Groups, Count) -> weft_bench_cluster:shape(Count, shape(Groups, Count)).
 
 shape(mesh, _Count) -> [];
 shape(Groups, Count) ->

@@ -48,16 +48,18 @@ command() ->
 
 run(#{nodes := Count, only := Only, out := Dir} = Options) ->
     File = filename:join(Dir, "topologies.csv"),
-    ok = weft_bench_environment:write(Dir, [{apart, weft_bench_cluster:shape(Count, [])}], Options),
+    ok = weft_bench_environment:write(Dir, Options, [{weft_1, layout(Count)}]),
     Measure = fun(Write) -> [Write(cell(Name, Options)) || Name <- Only] end,
     Rows = weft_report_file:rows(File, weft_report_csv:line(?COLUMNS), fun line/1, Measure),
     io:format("~n~b nodes, ~.1f VMs per core~n~ts~nfile: ~ts~n",
               [Count, weft_bench_cluster:vms_per_core(Count), table(Rows), File]).
 
+layout(Count) -> {apart, weft_bench_cluster:shape(Count, [])}.
+
 cell(Name, #{nodes := Count, out := Dir} = Options) ->
     io:format("~ts~n", [Name]),
     Row = weft_bench_cluster:with_layout(
-            weft_1, {apart, weft_bench_cluster:shape(Count, [])}, Dir,
+            weft_1, layout(Count), Dir,
             fun(Nodes) -> measure(Name, Nodes, Options) end),
     Row#{topology => Name, nodes => Count}.
 

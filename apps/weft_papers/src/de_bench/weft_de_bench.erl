@@ -147,11 +147,11 @@ loads(Config, Dir, Nodes) ->
 loads(#{pairs := Pairs} = Config0, Dir, Nodes, Beside) ->
     Config = Config0#{pairs := [{nodes, weft_bench_cluster:nodes(Nodes)} | Pairs]},
     Roles = lists:sort(weft_bench_nodes:roles(Nodes)),
+    Variant = weft_bench_nodes:variant(Nodes),
+    Cluster = {cluster, weft_bench_cluster:shape(length(Roles), [])},
     Environment = weft_load_files:environment(Config)
-        ++ [{"node_count", integer_to_list(length(Roles))},
-            {"variant", atom_to_list(weft_bench_nodes:variant(Nodes))}
-            | weft_bench_environment:of_clusters([{cluster, weft_bench_cluster:shape(length(Roles),
-                                                                                     [])}])],
+        ++ weft_bench_environment:of_nodes([{Variant, Cluster}])
+        ++ [{"node_count", integer_to_list(length(Roles))}, {"variant", atom_to_list(Variant)}],
     Ready = on_each([{Role, {weft_de_bench_instance, ready},
                       [seeded(Config, Role), #{dir => own(Dir, Role), environment => Environment}]}
                      || Role <- Roles], ?READY_MS, Nodes),

@@ -43,7 +43,7 @@ command() ->
 
 run(#{stores := Stores, repetitions := Repetitions, out := Dir} = Options) ->
     File = filename:join(Dir, "stores.csv"),
-    ok = weft_bench_environment:write(Dir, [{cluster, shape(?COPIES)}], Options),
+    ok = weft_bench_environment:write(Dir, Options, [{stock_mesh, {cluster, shape(?COPIES)}}]),
     There = [Store || Store <- Stores, is_there(Store)],
     Measure = fun(Write) ->
                       lists:append([measured(Store, Repetition, Write, Options)
