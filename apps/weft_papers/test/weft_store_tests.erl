@@ -166,6 +166,8 @@ asked_with(Delivered) ->
 %% The switch of the store: requests wait for the supervisor while it stands still, and otherwise
 %% they do not.
 supervised() ->
+    %% Those before may have left several values.
+    ok = weft_store_clients:fill(lists:seq(1, 10), 64),
     {ok, [Key | _]} = weft_kv:list(bench),
     ok = weft_store_ring:restarted(one_supervisor),
     ok = sys:suspend(weft_kv_request_sup),
