@@ -1,6 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The ring in a small world: nodes that join, leave, crash, come back and are cut off from
-%% each other, with handoffs that take their time.
+%% @doc The ring in a small world (`weft_ring_world').
 %%
 %% At every step no partition has two nodes that take themselves for its owner, and who does has its
 %% data. In the end, when all links are up, all nodes have the same ring, each partition has an
@@ -10,15 +9,13 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--define(PARTITIONS, 16).
--define(SYNC, {timer, sync}).
+-import(weft_ring_world, [world/1, started/2, nodes_of/1, cut/2, heal/1, crash/2, restart/2,
+                          forget/2, event/3, command/3, reply/3, deliver/2, deliver_all/1,
+                          handoff/2, done/2, look/2, ring/2, mine/2, waves/2, rounds/2, quiet/1,
+                          quiet/2, handed/2, joined/2, joined_at_once/2, full/1, full/2, commit/3,
+                          checked/1, wrong_in_the_end/2]).
 
-%% `kept', `asked' and `forgotten': what each node has on disk. `running': handoffs that have begun.
-%% `copied': those of which the next owner has all, and the owner will hear of it. `whole': those of
-%% which it has all, on disk. `data': who has the data of what.
--record(world, {cores = #{}, kept = #{}, asked = #{}, forgotten = #{}, links = #{}, queue = [],
-                running = [], copied = [], whole = [], data = #{}, settle = false, gone_max = 32,
-                replies = [], warnings = [], starts = 0, sent = 0}).
+-define(SYNC, {timer, sync}).
 
 %% --- rules ------------------------------------------------------------------------------------
 
@@ -61,41 +58,41 @@ what_is_no_command_is_said_test() ->
 
 two_handoffs_at_a_time_test() ->
     World = commit(a, [{b, join}], joined([a, b], world([a, b]))),
-    ?assertEqual(2, length(World#world.running)).
+    ?assertEqual(2, length(map_get(running, World))).
 
 a_handoff_that_ends_after_the_plan_has_changed_gives_nothing_away_test() ->
     World0 = commit(a, [{c, join}], rounds(1, command(c, {join, a}, started(c, full([a, b]))))),
-    [{From, {P, _, _} = Transfer} | _] = World0#world.running,
+    [{From, {P, _, _} = Transfer} | _] = map_get(running, World0),
     World = command(From, {handoff, done, Transfer}, commit(From, [{c, leave}], World0)),
     ?assert(lists:member(P, mine(From, World))).
 
 %% Here c has planned for d, and does not know that it leaves; its plan is the later one.
 a_node_that_leaves_by_another_commit_is_given_nothing_test() ->
     World0 = rounds(1, command(e, {join, a}, started(e, full([a, b, c, d],
-                                                             #world{settle = true})))),
+                                                      #{settle => true})))),
     World1 = quiet(commit(a, [{d, leave}], cut([{a, c}, {b, c}, {c, d}, {c, e}], World0))),
     World2 = deliver_all(heal(commit(c, [{e, join}], World1))),
     ?assertEqual({leaving, []}, {weft_ring_table:member(d, ring(c, World2)),
-                                 [T || {_, {_, _, d}} = T <- World2#world.running]}),
+                                 [T || {_, {_, _, d}} = T <- map_get(running, World2)]}),
     World = quiet(World2),
     ?assertEqual({gone, []}, {weft_ring_table:member(d, ring(a, World)),
                               wrong_in_the_end([a, b, c, e], World)}).
 
 %% It had everything of it, and its owner had not given it away yet.
 a_node_leaves_when_nothing_may_be_given_to_it_any_more_test() ->
-    World0 = full([a, b], #world{settle = true}),
+    World0 = full([a, b], #{settle => true}),
     World1 = commit(a, [{c, join}], rounds(1, command(c, {join, a}, started(c, World0)))),
     World2 = handoff(0, deliver_all(World1)),
-    [{From, {P, Baton, c} = Transfer}] = World2#world.copied,
+    [{From, {P, Baton, c} = Transfer}] = map_get(copied, World2),
     Asked = deliver_all(command(c, {promised, Transfer}, World2)),
     ?assertEqual({Baton, From}, weft_ring_table:holder(P, ring(From, Asked))),
     %% The owner ends before it hears of that, and when it is back there is another plan.
     World3 = deliver_all(commit(hd([a, b] -- [From]), [{c, leave}], crash(From, World2))),
     World4 = look(c, rounds(2, World3)),
-    ?assertEqual([{c, Transfer}], World4#world.whole),
+    ?assertEqual([{c, Transfer}], map_get(whole, World4)),
     ?assertEqual({leaving, []}, {weft_ring_table:member(c, ring(c, World4)), mine(c, World4)}),
     World = quiet(restart(From, World4)),
-    ?assertEqual({gone, []}, {weft_ring_table:member(c, ring(a, World)), World#world.whole}),
+    ?assertEqual({gone, []}, {weft_ring_table:member(c, ring(a, World)), map_get(whole, World)}),
     ?assertMatch({{Later, From}, true} when Later > Baton,
                  {weft_ring_table:holder(P, ring(a, World)), lists:member(P, mine(From, World))}),
     ?assertEqual([], wrong_in_the_end([a, b], World)).
@@ -105,9 +102,9 @@ a_node_leaves_when_nothing_waits_there_test() ->
     World0 = full([a, b]),
     {Core0, _} = weft_ring_core:init(b, #{ring => ring(b, World0), settle => true}),
     World1 = quiet(commit(a, [{b, leave}],
-                          World0#world{cores = (World0#world.cores)#{b := Core0}})),
+                          World0#{cores := (map_get(cores, World0))#{b := Core0}})),
     ?assertEqual({[], leaving}, {mine(b, World1), weft_ring_table:member(b, ring(a, World1))}),
-    ?assertEqual(1, length([b || leave <- World1#world.warnings])),
+    ?assertEqual(1, length([b || leave <- map_get(warnings, World1)])),
     World = quiet(command(b, {leave, ready}, World1)),
     ?assertEqual(gone, weft_ring_table:member(b, ring(a, World))).
 
@@ -134,13 +131,13 @@ reductions_of_a_look(Count) ->
 rings_created_apart_do_not_merge_test() ->
     World0 = full([a, b]),
     World = rounds(3, command(b, create, restart(b, forget(b, crash(b, World0))))),
-    ?assertMatch([{other_ring, _, _} | _], World#world.warnings),
+    ?assertMatch([{other_ring, _, _} | _], map_get(warnings, World)),
     ?assertEqual([8, 16], [length(mine(Node, World)) || Node <- [a, b]]).
 
 who_has_forgotten_the_ring_owns_nothing_until_it_joins_again_test() ->
     World0 = full([a, b, c]),
     World1 = quiet(restart(b, forget(b, crash(b, World0)))),
-    ?assertEqual([forgotten], World1#world.warnings),
+    ?assertEqual([forgotten], map_get(warnings, World1)),
     ?assertEqual([], mine(b, World1)),
     %% By now it knows the ring again.
     ?assertEqual([], mine(b, quiet(restart(b, crash(b, World1))))),
@@ -153,7 +150,7 @@ who_has_forgotten_the_ring_owns_nothing_until_it_joins_again_test() ->
 
 %% Of a name that nobody has, for example. Who asks whom he has asked before hears no more of it.
 a_join_that_nobody_answers_is_said_once_and_then_seldom_test() ->
-    Said = fun(World) -> [Via || {unanswered, Via} <- World#world.warnings] end,
+    Said = fun(World) -> [Via || {unanswered, Via} <- map_get(warnings, World)] end,
     Asked = command(a, {join, typo}, started(a, world([]))),
     ?assertEqual([], Said(rounds(1, Asked))),
     World0 = command(a, {join, typo}, rounds(2, Asked)),
@@ -176,7 +173,7 @@ a_removed_node_gives_way_when_it_comes_back_test() ->
 %% --- nodes that are gone ----------------------------------------------------------------------
 
 who_left_is_forgotten_and_may_join_again_test() ->
-    World0 = quiet(commit(a, [{d, leave}], full([a, b, c, d], #world{gone_max = 0}))),
+    World0 = quiet(commit(a, [{d, leave}], full([a, b, c, d], #{gone_max => 0}))),
     ?assertEqual([none, none, none, none],
                  [weft_ring_table:member(d, ring(Node, World0)) || Node <- [a, b, c, d]]),
     ?assertEqual([], wrong_in_the_end([a, b, c], World0)),
@@ -189,17 +186,17 @@ only_so_many_are_remembered_test() ->
     World = lists:foldl(fun(Node, W0) ->
                             W = rounds(1, command(Node, {join, a}, started(Node, W0))),
                             rounds(3, handed(40, commit(a, [{Node, remove}], W)))
-                        end, full([a, b], #world{gone_max = 4}), Nodes),
+                        end, full([a, b], #{gone_max => 4}), Nodes),
     Gone = [Node || {Node, _} <- weft_ring_table:members([gone], ring(a, World))],
     ?assertEqual({true, true}, {length(Gone) =< 4, lists:member(n29, Gone)}),
     ?assertEqual([], wrong_in_the_end([a, b], quiet(World))).
 
 %% They have each other's word that they are members, and what all others have forgotten.
 an_old_ring_brings_nobody_back_test() ->
-    World0 = crash(c, crash(d, full([a, b, c, d], #world{gone_max = 0}))),
+    World0 = crash(c, crash(d, full([a, b, c, d], #{gone_max => 0}))),
     World1 = quiet(commit(a, [{c, remove}, {d, remove}], World0)),
     ?assertEqual([], weft_ring_table:members([gone], ring(b, World1))),
-    World = quiet(restart(c, restart(d, World1#world{asked = #{}}))),
+    World = quiet(restart(c, restart(d, World1#{asked := #{}}))),
     ?assertEqual([], wrong_in_the_end([a, b], World)),
     [?assertEqual({none, none, []}, {weft_ring_table:member(c, ring(Node, World)),
                                      weft_ring_table:member(d, ring(Node, World)), mine(c, World)})
@@ -207,7 +204,7 @@ an_old_ring_brings_nobody_back_test() ->
 
 %% It was not there when the other one went, and may have something that nobody else has.
 while_a_member_is_away_nobody_is_forgotten_test() ->
-    World0 = crash(c, crash(b, full([a, b, c], #world{gone_max = 0}))),
+    World0 = crash(c, crash(b, full([a, b, c], #{gone_max => 0}))),
     World1 = quiet(commit(a, [{c, remove}], World0)),
     ?assertEqual(gone, weft_ring_table:member(c, ring(a, World1))),
     World = quiet(restart(b, World1)),
@@ -216,7 +213,7 @@ while_a_member_is_away_nobody_is_forgotten_test() ->
 %% Here b has committed something in an earlier version than that in which the last one has gone.
 who_has_another_ring_is_waited_for_test() ->
     World0 = lists:foldl(fun(Node, W) -> rounds(1, command(Node, {join, a}, started(Node, W))) end,
-                         full([a, b], #world{gone_max = 0}), [c, d, e]),
+                         full([a, b], #{gone_max => 0}), [c, d, e]),
     World1 = commit(b, [{c, join}], cut([{b, Node} || Node <- [a, c, d, e]], World0)),
     World2 = deliver_all(commit(a, [{e, remove}], commit(a, [{d, remove}], World1))),
     World = quiet(event(a, ?SYNC, heal(World2))),
@@ -225,7 +222,7 @@ who_has_another_ring_is_waited_for_test() ->
 
 %% That it was removed it hears when the ring has forgotten it.
 who_has_forgotten_the_ring_may_join_when_it_was_forgotten_test() ->
-    World0 = full([a, b, c], #world{gone_max = 0}),
+    World0 = full([a, b, c], #{gone_max => 0}),
     World1 = quiet(restart(b, forget(b, crash(b, World0)))),
     World2 = quiet(commit(a, [{b, remove}], crash(b, World1))),
     World3 = rounds(3, restart(b, World2)),
@@ -249,10 +246,10 @@ news_spreads_in_logarithmic_time_test_() ->
          Nodes = [list_to_atom("n" ++ integer_to_list(I)) || I <- lists:seq(100, 227)],
          [First, Second | _] = Nodes,
          World0 = joined_at_once(Nodes, world(Nodes)),
-         World1 = (hd_commit(First, Second, World0))#world{sent = 0},
+         World1 = (hd_commit(First, Second, World0))#{sent := 0},
          World2 = waves(2 * 7, World1),
          ?assert(knowing(Nodes, World2) >= 0.85 * length(Nodes)),
-         ?assert(World2#world.sent =< 5 * 2 * length(Nodes)),
+         ?assert(map_get(sent, World2) =< 5 * 2 * length(Nodes)),
          World3 = rounds(7, World2),
          ?assertEqual(length(Nodes), knowing(Nodes, World3))
      end}.
@@ -287,8 +284,8 @@ prop_schedule() ->
 wrong(GoneMax, Steps) ->
     try
         World = lists:foldl(fun(Step, W) -> checked(perform(Step, W)) end,
-                            full(first_nodes(), #world{settle = true, gone_max = GoneMax}), Steps),
-        End = quiet(lists:foldl(fun restart/2, heal(World), nodes_of(World))),
+                            full(first_nodes(), #{settle => true, gone_max => GoneMax}), Steps),
+        End = quiet(lists:foldl(fun weft_ring_world:restart/2, heal(World), nodes_of(World))),
         Members = [N || {N, _} <- weft_ring_table:members([member], ring(n1, End))],
         Gone = weft_ring_table:members([gone], ring(hd(Members), End)),
         wrong_in_the_end(Members, End) ++ [{remembered, Gone} || length(Gone) > GoneMax]
@@ -323,30 +320,9 @@ perform(rest, World) -> checked(quiet(3, World));
 perform({crash, Node}, World) -> crash(Node, World);
 perform({restart, Node}, World) -> restart(Node, World);
 perform({join, Node, Via}, World) -> command(Node, {join, Via}, started(Node, World));
-perform({commit, On, Node, Change}, #world{replies = Replies} = World) ->
+perform({commit, On, Node, Change}, #{replies := Replies} = World) ->
     Committed = commit(On, [{Node, Change}], World),
-    Committed#world{replies = Replies}.
-
-%% No two owners, and who is one has the data.
-checked(#world{cores = Cores, data = Data} = World) ->
-    All = [{P, Node} || {Node, Core} <- maps:to_list(Cores), P <- weft_ring_core:mine(Core)],
-    case {length(All) - length(lists:ukeysort(1, All)),
-          [Pair || {P, Node} = Pair <- All, not lists:member(Node, maps:get(P, Data, []))]} of
-        {0, []} -> World;
-        Wrong -> error({Wrong, lists:sort(All)})
-    end.
-
-wrong_in_the_end(Members, World) ->
-    Rings = [{Node, ring(Node, World)} || Node <- Members],
-    {_, Ring} = hd(Rings),
-    Mine = lists:sort(lists:append([mine(Node, World) || Node <- Members])),
-    Active = [Node || {Node, _} <- weft_ring_table:members([member], Ring)],
-    [{differs, Node} || {Node, R} <- Rings, R =/= Ring]
-        ++ [{owned, Mine} || Mine =/= lists:seq(0, ?PARTITIONS - 1)]
-        ++ [not_as_planned || weft_ring_table:owners(Ring) =/= weft_ring_table:planned(Ring)]
-        ++ [{members, Active} || Active =/= lists:sort(Members)]
-        ++ [{leaving, N} || {N, _} <- weft_ring_table:members([leaving], Ring)]
-        ++ [not_planned_for_all || weft_ring_table:needs_plan(Ring)].
+    Committed#{replies := Replies}.
 
 %% --- merging ----------------------------------------------------------------------------------
 
@@ -423,260 +399,3 @@ change({forget, Keep}, _, Ring) ->
 merged(A, B) ->
     {ok, Ring} = weft_ring_table:merge(A, B),
     Ring.
-
-%% --- the world --------------------------------------------------------------------------------
-
-world(Nodes) -> lists:foldl(fun started/2, #world{}, Nodes).
-
-%% Those that have run, or still do.
-nodes_of(#world{kept = Kept, asked = Asked, cores = Cores}) ->
-    lists:usort(maps:keys(Kept) ++ maps:keys(Asked) ++ maps:keys(Cores)).
-
-started(Node, #world{cores = Cores} = World) when is_map_key(Node, Cores) -> World;
-started(Node, #world{starts = Starts, kept = Kept} = World) ->
-    Options = #{partitions => ?PARTITIONS, n_val => 2, incarnation => Starts, seed => Starts,
-                settle => World#world.settle, gone_max => World#world.gone_max,
-                ring => maps:get(Node, Kept, none),
-                asked => maps:get(Node, World#world.asked, none),
-                forgotten => maps:get(Node, World#world.forgotten, false)},
-    {Core, Effects} = weft_ring_core:init(Node, Options),
-    Started = World#world{starts = Starts + 1, cores = (World#world.cores)#{Node => Core}},
-    linked(Node, effects(Node, Effects, Started)).
-
-%% All that run are neighbours, unless their link is cut.
-linked(Node, #world{cores = Cores} = World) ->
-    lists:foldl(fun(Other, W) -> up(Node, Other, W) end, World, maps:keys(Cores) -- [Node]).
-
-up(A, B, #world{links = Links} = World) ->
-    case maps:get(link(A, B), Links, down) of
-        down -> event(A, {neighbour_up, B},
-                      event(B, {neighbour_up, A}, World#world{links = Links#{link(A, B) => up}}));
-        _ -> World
-    end.
-
-link(A, B) when A < B -> {A, B};
-link(A, B) -> {B, A}.
-
-cut(Pairs, World) ->
-    lists:foldl(fun({A, A}, W) -> W;
-                   ({A, B}, W) -> down(A, B, cut, W)
-                end, World, Pairs).
-
-down(A, B, How, #world{links = Links, queue = Queue} = World0) ->
-    World = World0#world{links = Links#{link(A, B) => How},
-                         queue = [M || {From, To, _} = M <- Queue, link(From, To) =/= link(A, B)]},
-    case maps:get(link(A, B), Links, down) of
-        up -> event(A, {neighbour_down, B, cut}, event(B, {neighbour_down, A, cut}, World));
-        _ -> World
-    end.
-
-heal(#world{links = Links, cores = Cores} = World) ->
-    Healed = World#world{links = maps:filter(fun(_, How) -> How =/= cut end, Links)},
-    lists:foldl(fun linked/2, Healed, maps:keys(Cores)).
-
-crash(Node, #world{cores = Cores} = World) when is_map_key(Node, Cores) ->
-    Apart = lists:foldl(fun(Other, W) ->
-                            case maps:get(link(Node, Other), W#world.links, down) of
-                                cut -> W;
-                                _ -> down(Node, Other, down, W)
-                            end
-                        end, World, maps:keys(Cores) -- [Node]),
-    #world{running = Running, copied = Copied} = Apart,
-    Apart#world{cores = maps:remove(Node, Apart#world.cores),
-                running = [H || {From, _} = H <- Running, From =/= Node],
-                copied = [H || {From, _} = H <- Copied, From =/= Node]};
-crash(_, World) ->
-    World.
-
-restart(Node, World) ->
-    started(Node, World).
-
-forget(Node, #world{kept = Kept, asked = Asked, forgotten = Forgotten} = World) ->
-    World#world{kept = maps:remove(Node, Kept), asked = maps:remove(Node, Asked),
-                forgotten = maps:remove(Node, Forgotten)}.
-
-event(Node, Event, #world{cores = Cores} = World) ->
-    case Cores of
-        #{Node := Core0} ->
-            {Core, Effects} = weft_ring_core:handle(Event, 0, Core0),
-            effects(Node, Effects, World#world{cores = Cores#{Node := Core}});
-        #{} -> World
-    end.
-
-effects(Node, Effects, World) ->
-    lists:foldl(fun(Effect, W) -> effect(Effect, Node, W) end, World, Effects).
-
-effect({send, To, Msg}, From, #world{links = Links, queue = Queue, sent = Sent} = World) ->
-    case maps:get(link(From, To), Links, down) of
-        up -> World#world{queue = Queue ++ [{From, To, Msg}], sent = Sent + 1};
-        _ -> World
-    end;
-effect({view, ring, Ring}, Node, #world{kept = Kept} = World) ->
-    World#world{kept = Kept#{Node => Ring}};
-effect({view, asked, Via}, Node, #world{asked = Asked} = World) ->
-    World#world{asked = Asked#{Node => Via}};
-effect({view, forgotten, Is}, Node, #world{forgotten = Forgotten} = World) ->
-    World#world{forgotten = Forgotten#{Node => Is}};
-%% Who owns something that nobody has the data of, was the first, or seized it.
-effect({view, mine, Mine}, Node, #world{data = Data} = World) ->
-    World#world{data = maps:merge(maps:from_list([{P, [Node]} || P <- Mine]), Data)};
-effect({notice, {handoff, start, Transfer}}, Node, #world{running = Running} = World) ->
-    World#world{running = Running ++ [{Node, Transfer}]};
-effect({notice, {handoff, cancel, Transfer}}, Node, World) ->
-    World#world{running = lists:delete({Node, Transfer}, World#world.running),
-                copied = lists:delete({Node, Transfer}, World#world.copied)};
-effect({notice, {warning, Warning}}, _, #world{warnings = Warnings} = World) ->
-    World#world{warnings = [Warning | Warnings]};
-effect({notice, {unanswered, _} = Unanswered}, _, #world{warnings = Warnings} = World) ->
-    World#world{warnings = [Unanswered | Warnings]};
-effect({notice, leave}, _, #world{warnings = Warnings} = World) ->
-    World#world{warnings = [leave | Warnings]};
-effect({reply, Ref, Reply}, _, #world{replies = Replies} = World) ->
-    World#world{replies = [{Ref, Reply} | Replies]};
-effect({after_ms, _, sync}, _, World) ->
-    World.
-
-command(Node, Command, World) -> event(Node, {command, Command, Command}, World).
-
-reply(Command, Node, World) ->
-    #world{replies = [{Command, Reply} | _]} = command(Node, Command, World),
-    Reply.
-
-%% One of the messages on their way, but no later one of the same link before it.
-deliver(_, #world{queue = []} = World) -> World;
-deliver(Nth, #world{queue = Queue} = World) ->
-    {From, To, _} = lists:nth(Nth rem length(Queue) + 1, Queue),
-    [{From, To, Msg} = First | _] = [M || {F, T, _} = M <- Queue, F =:= From, T =:= To],
-    event(To, {message, From, Msg}, World#world{queue = lists:delete(First, Queue)}).
-
-deliver_all(#world{queue = []} = World) -> World;
-deliver_all(World) -> deliver_all(deliver(0, World)).
-
-%% All data are copied if both ends run and have a link, and the next owner takes them.
-handoff(_, #world{running = []} = World) -> World;
-handoff(Nth, #world{running = Running, links = Links, data = Data} = World0) ->
-    {From, {P, _, To} = Transfer} = This = lists:nth(Nth rem length(Running) + 1, Running),
-    World = World0#world{running = lists:delete(This, Running)},
-    case maps:get(link(From, To), Links, down) =:= up andalso takes(To, World) of
-        true ->
-            World#world{data = Data#{P => lists:usort([To | maps:get(P, Data)])},
-                        whole = [{To, Transfer} | [T || {N, {Q, _, _}} = T <- World#world.whole,
-                                                        {N, Q} =/= {To, P}]],
-                        copied = [This | World#world.copied]};
-        false ->
-            command(From, {handoff, failed, Transfer}, World)
-    end.
-
-takes(Node, #world{forgotten = Forgotten} = World) ->
-    case {maps:get(Node, Forgotten, false), ring(Node, World)} of
-        {true, _} -> false;
-        {false, none} -> true;
-        {false, Ring} -> weft_ring_table:takes(Node, Ring)
-    end.
-
-%% Some time later the owner hears that they are, and may have other plans by then.
-done(_, #world{copied = []} = World) -> World;
-done(Nth, #world{copied = Copied} = World) ->
-    {From, {P, _, _} = Transfer} = This = lists:nth(Nth rem length(Copied) + 1, Copied),
-    Given = command(From, {handoff, done, Transfer}, World#world{copied = Copied -- [This]}),
-    case lists:member(P, mine(From, Given)) of
-        true -> Given;
-        false -> dropped(From, P, Given)
-    end.
-
-dropped(Node, P, #world{data = Data} = World) ->
-    World#world{data = maps:update_with(P, fun(Nodes) -> Nodes -- [Node] end, Data)}.
-
-%% As the processes of partitions do at rest: what the node has whole, and shall not have, it drops
-%% once it can not be given to it any more. It leaves when there is no such thing.
-look(Node, World) ->
-    case maps:is_key(Node, World#world.cores) andalso ring(Node, World) =/= none of
-        true -> looked(Node, World);
-        false -> World
-    end.
-
-looked(Node, World0) ->
-    Whole = [T || {N, T} <- World0#world.whole, N =:= Node],
-    case lists:foldl(fun(T, W) -> looked(Node, T, W) end, World0, Whole) of
-        #world{whole = Left} = World ->
-            case lists:keymember(Node, 1, Left) of
-                true -> World;
-                false -> command(Node, {leave, ready}, World)
-            end
-    end.
-
-looked(Node, {P, _, _} = Transfer, World) ->
-    case {weft_ring_table:is_promised(Transfer, ring(Node, World)),
-          lists:member(P, mine(Node, World))} of
-        {true, _} -> command(Node, {promised, Transfer}, World);
-        {false, true} -> World#world{whole = lists:delete({Node, Transfer}, World#world.whole)};
-        {false, false} ->
-            dropped(Node, P, World#world{whole = lists:delete({Node, Transfer},
-                                                              World#world.whole)})
-    end.
-
-ring(Node, #world{cores = Cores}) -> weft_ring_core:ring(maps:get(Node, Cores)).
-mine(Node, #world{cores = Cores}) -> lists:sort(weft_ring_core:mine(maps:get(Node, Cores))).
-
-%% Everything is delivered, in waves: what a wave causes is in the next one.
-waves(0, World) -> World;
-waves(Count, #world{queue = Queue} = World) ->
-    waves(Count - 1, lists:foldl(fun(_, W) -> deliver(0, W) end, World, Queue)).
-
-rounds(0, World) -> deliver_all(World);
-rounds(Count, #world{cores = Cores} = World) ->
-    rounds(Count - 1, lists:foldl(fun(Node, W) -> event(Node, ?SYNC, W) end, deliver_all(World),
-                                  lists:sort(maps:keys(Cores)))).
-
-%% Long enough for all that has to happen.
-quiet(World) -> quiet(60, World).
-
-quiet(0, World) -> deliver_all(World);
-quiet(Rounds, World) ->
-    Handed = handed(40, rounds(1, World)),
-    quiet(Rounds - 1, case Handed#world.settle of
-                          true -> lists:foldl(fun look/2, Handed, maps:keys(Handed#world.cores));
-                          false -> Handed
-                      end).
-
-handed(0, World) -> World;
-handed(_, #world{running = [], copied = []} = World) -> World;
-handed(Count, World) ->
-    handed(Count - 1, checked(deliver_all(done(0, handoff(0, World))))).
-
-%% --- common beginnings ------------------------------------------------------------------------
-
-joined([First | Others], World) ->
-    lists:foldl(fun(Node, W) -> rounds(1, command(Node, {join, First}, W)) end,
-                command(First, create, World), Others).
-
-joined_at_once([First | Others], World) ->
-    deliver_all(lists:foldl(fun(Node, W) -> command(Node, {join, First}, W) end,
-                            command(First, create, World), Others)).
-
-full(Nodes) -> full(Nodes, #world{}).
-
-full([First | Others] = Nodes, World0) ->
-    World = lists:foldl(fun started/2, World0, Nodes),
-    quiet(commit(First, [{Node, join} || Node <- Others], joined(Nodes, World))).
-
-commit(On, Changes, #world{cores = Cores, replies = Before} = World0)
-  when is_map_key(On, Cores) ->
-    World = lists:foldl(fun({Node, Change}, W) ->
-                            without(Change, Node, command(On, {stage, Node, Change}, W))
-                        end, World0, Changes),
-    case command(On, plan, World) of
-        #world{replies = [{plan, {ok, #{token := Token}}} | _]} = Planned ->
-            Committed = command(On, {commit, Token}, Planned),
-            Committed#world{replies = Before};
-        Other -> Other#world{replies = Before}
-    end;
-commit(_, _, World) ->
-    World.
-
-%% With a node that is removed goes what it had.
-without(remove, Node, #world{data = Data} = World) ->
-    World#world{data = maps:filter(fun(_, Nodes) -> Nodes =/= [] end,
-                                   maps:map(fun(_, Nodes) -> Nodes -- [Node] end, Data))};
-without(_, _, World) ->
-    World.
