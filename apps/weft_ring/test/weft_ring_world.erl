@@ -94,10 +94,15 @@ crash(_, World) ->
 restart(Node, World) ->
     started(Node, World).
 
+%% @doc The disk of a node is lost, which does not run. What was copied to it is copied again.
 -spec forget(node(), world()) -> world().
-forget(Node, #{kept := Kept, asked := Asked, forgotten := Forgotten} = World) ->
-    World#{kept := maps:remove(Node, Kept), asked := maps:remove(Node, Asked),
-           forgotten := maps:remove(Node, Forgotten)}.
+forget(Node, #{kept := Kept, asked := Asked, forgotten := Forgotten, whole := Whole,
+               running := Running, copied := Copied} = World) ->
+    Lost = [H || {_, {_, _, To}} = H <- Copied, To =:= Node],
+    without_data(Node, World#{kept := maps:remove(Node, Kept), asked := maps:remove(Node, Asked),
+                              forgotten := maps:remove(Node, Forgotten),
+                              whole := [H || {N, _} = H <- Whole, N =/= Node],
+                              running := Running ++ Lost, copied := Copied -- Lost}).
 
 -spec event(node(), weft_core:event(), world()) -> world().
 event(Node, Event, #{cores := Cores} = World) ->
@@ -122,9 +127,15 @@ effect({view, asked, Via}, Node, #{asked := Asked} = World) ->
     World#{asked := Asked#{Node => Via}};
 effect({view, forgotten, Is}, Node, #{forgotten := Forgotten} = World) ->
     World#{forgotten := Forgotten#{Node => Is}};
-%% Who owns something that nobody has the data of, was the first, or seized it.
-effect({view, mine, Mine}, Node, #{data := Data} = World) ->
-    World#{data := maps:merge(maps:from_list([{P, [Node]} || P <- Mine]), Data)};
+%% Who owns something that nobody has the data of, was the first. Who seized it has them as well.
+effect({view, mine, Mine}, Node, #{data := Data, kept := Kept} = World) ->
+    Seized = [P || P <- Mine, weft_ring_table:is_seized(P, map_get(Node, Kept))],
+    World#{data := maps:merge_with(fun(P, Own, Nodes) ->
+                                       case lists:member(P, Seized) of
+                                           true -> lists:usort(Own ++ Nodes);
+                                           false -> Nodes
+                                       end
+                                   end, maps:from_list([{P, [Node]} || P <- Mine]), Data)};
 effect({notice, {handoff, start, Transfer}}, Node, #{running := Running} = World) ->
     World#{running := Running ++ [{Node, Transfer}]};
 effect({notice, {handoff, cancel, Transfer}}, Node, World) ->
@@ -180,7 +191,7 @@ handoff(Nth, #{running := Running, links := Links, data := Data} = World0) ->
 takes(Node, #{forgotten := Forgotten} = World) ->
     case {maps:get(Node, Forgotten, false), ring(Node, World)} of
         {true, _} -> false;
-        {false, none} -> true;
+        {false, none} -> false;
         {false, Ring} -> weft_ring_table:takes(Node, Ring)
     end.
 
@@ -299,11 +310,12 @@ commit(_, _, World) ->
     World.
 
 %% With a node that is removed goes what it had.
-without(remove, Node, #{data := Data} = World) ->
+without(remove, Node, World) -> without_data(Node, World);
+without(_, _, World) -> World.
+
+without_data(Node, #{data := Data} = World) ->
     World#{data := maps:filter(fun(_, Nodes) -> Nodes =/= [] end,
-                               maps:map(fun(_, Nodes) -> Nodes -- [Node] end, Data))};
-without(_, _, World) ->
-    World.
+                               maps:map(fun(_, Nodes) -> Nodes -- [Node] end, Data))}.
 
 %% --- what has to hold -------------------------------------------------------------------------
 

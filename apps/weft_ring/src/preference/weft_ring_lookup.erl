@@ -85,11 +85,13 @@ is_mine(Name, Partition) ->
     end.
 
 %% @doc May this node get a partition from its owner? One that leaves could be gone when it is given
-%% to it, and one that has forgotten the ring will be removed, with all that it has.
--spec may_take(name(), non_neg_integer()) -> ok | {error, owner | forgotten | leaves}.
+%% to it, and one that has forgotten the ring will be removed, with all that it has. One that has
+%% been let into the ring, and has not heard of that, would not know that it has become the owner.
+-spec may_take(name(), non_neg_integer()) -> ok | {error, owner | forgotten | leaves | no_ring}.
 may_take(Name, Partition) ->
     case {owner(Name, Partition), is_forgotten(Name),
           persistent_term:get(?LEAVES(Name), false)} of
+        {{error, no_ring}, _, _} -> {error, no_ring};
         {{ok, Owner}, _, _} when Owner =:= node() -> {error, owner};
         {_, true, _} -> {error, forgotten};
         {_, _, true} -> {error, leaves};

@@ -4,10 +4,11 @@
 %%
 %% The first node creates the ring; others ask any node of it to join. Changes are staged on one
 %% node, looked at as a plan, and committed, on any node. Then each owner hands over what shall
-%% belong to another: `{notice, {handoff, start, Transfer}}' begins that, at most `handoffs_max' at
-%% a time, and the command `{handoff, done, Transfer}' says that the next owner has all data. With
-%% that the old owner gives up the partition and the new one has it as soon as it hears of it: there
-%% may be a moment without an owner, but none with two. A node that leaves is `gone' when it owns
+%% belong to another: `{notice, {handoff, start, Transfer}}' begins that, `handoffs_max' at a time
+%% (`weft_ring_slots'). The command `{handoff, stalled, Transfer}' says that the next owner
+%% acknowledges nothing any more, and `{handoff, done, Transfer}' that it has all data. With that
+%% the old owner gives up the partition and the new one has it as soon as it hears of it: there may
+%% be a moment without an owner, but none with two. A node that leaves is `gone' when it owns
 %% nothing and, with `settle', when the command `{leave, ready}' has answered the notice `leave':
 %% nothing waits there for other owners either, and nothing that it has whole may still be given to
 %% it. It takes nothing more by then.
@@ -38,20 +39,24 @@
 %% forgotten it and learns that it was a member would not know what it had handed over, so it takes
 %% itself for the owner of nothing (notice `{warning, forgotten}') until it is removed and joins
 %% again. It knows the ring by then, so it has to keep that it had forgotten it (view `forgotten').
+%% So it is with a node that asks to join and gets a ring in which it owns something: who is let in
+%% owns nothing before it has the ring. And with one that has an old ring, and hears of a baton that
+%% nobody else can have handed on. Who has asked a node to let it in takes no ring from others.
 %%
 %% Options: `partitions' (64), `n_val' (3), `location' (the node), `ring' (none), `asked' (none),
 %% `forgotten' (false), `fanout' (3), `sync_ms' (5000), `handoffs_max' (2), `gone_max' (32),
 %% `settle' (false).
 %% Commands: `create', `{join, Via}', `{stage, Node, Change}', `{unstage, Node}', `plan', `{commit,
-%% Token}', `{handoff, done | failed, Transfer}', `{promised, Transfer}', `{leave, ready}', `ring'.
-%% Views: `ring', `asked' (the node that was asked to let this one join), `forgotten', `mine' (the
-%% partitions this node takes itself for the owner of).
+%% Token}', `{handoff, done | failed | stalled, Transfer}', `{promised, Transfer}', `{leave, ready}',
+%% `ring'.
+%% Views: `ring', `asked' (the node that was asked to let this one join, `none' once it is in the
+%% ring), `forgotten', `mine' (the partitions this node takes itself for the owner of).
 %% A join that nobody answers is asked again each `sync_ms'. The notice `{unanswered, Via}' says so,
 %% once when it has been in vain for that long, and seldom after that.
 -module(weft_ring_core).
 -behaviour(weft_core).
 
--export([init/2, handle/3, ring/1, mine/1]).
+-export([init/2, handle/3, ring/1, mine/1, has_failed/2]).
 
 -define(GONE_MAX, 32).
 %% That a join is not answered is said with the second sync, and then with each of so many.
@@ -83,10 +88,11 @@
 init(Self, Options) ->
     Defaults = #{partitions => 64, n_val => 3, location => Self, fanout => 3, sync_ms => 5000,
                  handoffs_max => 2, settle => false},
+    Ring = maps:get(ring, Options, none),
     State = #state{self = Self, incarnation = maps:get(incarnation, Options, 0),
-                   options = maps:merge(Defaults, Options),
-                   ring = maps:get(ring, Options, none),
-                   via = maps:get(asked, Options, none),
+                   options = maps:merge(Defaults, Options), ring = Ring,
+                   %% What earlier code has written may be of a join long ago.
+                   via = still_asking(maps:get(asked, Options, none), Self, Ring),
                    forgotten = maps:get(forgotten, Options, false),
                    rand = weft_core:seed(Self, ?MODULE, Options)},
     {Working, Effects} = work(State),
@@ -103,6 +109,10 @@ mine(#state{ring = none}) -> [];
 mine(#state{forgotten = true}) -> [];
 mine(#state{self = Self, ring = Ring}) -> weft_ring_table:owned(Self, Ring).
 
+%% @doc Was a handoff to this node in vain since the last sync?
+-spec has_failed(node(), state()) -> boolean().
+has_failed(Node, #state{failed = Failed}) -> lists:keymember(Node, 3, Failed).
+
 %% @doc See `weft_core'.
 -spec handle(weft_core:event(), integer(), state()) -> {state(), weft_core:effects()}.
 handle({command, Ref, Command}, _NowMs, State) ->
@@ -112,18 +122,18 @@ handle({message, From, {ring, 1, Msg}}, _NowMs, State) ->
 handle({message, _From, _OfAnotherVersion}, _NowMs, State) ->
     {State, []};
 handle({neighbour_up, Node}, _NowMs, #state{neighbours = Neighbours} = State0) ->
-    State = State0#state{neighbours = lists:usort([Node | Neighbours])},
-    {State, ask(State) ++ [greeting(Node, State) || lists:member(Node, peers(State))]};
+    State1 = State0#state{neighbours = lists:usort([Node | Neighbours])},
+    {State, Work} = work(State1),
+    {State, ask(State) ++ greetings([N || N <- peers(State), N =:= Node], State) ++ Work};
 handle({neighbour_down, Node, _Reason}, _NowMs, #state{neighbours = Neighbours} = State) ->
-    {State#state{neighbours = lists:delete(Node, Neighbours)}, []};
+    work(State#state{neighbours = lists:delete(Node, Neighbours)});
 handle({timer, sync}, _NowMs, State0) ->
     {State1, Mended} = mend(State0#state{failed = []}),
     {State2, Effects} = work(State1),
     {State3, Unanswered} = unanswered(State2),
     {State4, Forgotten} = forget(State3),
     {Nodes, State} = some(1, peers(State4), State4),
-    {State, Mended ++ Effects ++ ask(State) ++ Unanswered ++ Forgotten
-         ++ [greeting(Node, State) || Node <- Nodes]
+    {State, Mended ++ Effects ++ ask(State) ++ Unanswered ++ Forgotten ++ greetings(Nodes, State)
          ++ [{after_ms, option(sync_ms, State), sync}]};
 handle({notice, _}, _NowMs, State) ->
     {State, []}.
@@ -155,16 +165,22 @@ command(Ref, {stage, Node, Change}, #state{ring = Ring, staged = Staged} = State
     end;
 command(Ref, {unstage, Node}, #state{staged = Staged} = State) ->
     {State#state{staged = maps:remove(Node, Staged)}, [{reply, Ref, ok}]};
-command(Ref, plan, State0) ->
-    #state{self = Self, ring = Ring, staged = Staged} = State = still_possible(State0),
-    {State, [{reply, Ref, weft_ring_plan:plan(Self, Staged, Ring)}]};
-command(Ref, {commit, Token}, State) ->
-    commit(Ref, Token, still_possible(State));
+command(Ref, plan, #state{self = Self, ring = Ring, staged = Staged0} = State) ->
+    Staged = weft_ring_plan:possible(Staged0, Ring),
+    {State#state{staged = Staged}, [{reply, Ref, weft_ring_plan:plan(Self, Staged, Ring)}]};
+command(Ref, {commit, Token}, #state{self = Self, ring = Ring, staged = Staged0} = State) ->
+    Staged = weft_ring_plan:possible(Staged0, Ring),
+    case weft_ring_plan:commit(Self, Token, Staged, Ring) of
+        {ok, New} -> answered(Ref, ok, learn(New, [], State#state{staged = #{}}));
+        {error, Reason} -> {State#state{staged = Staged}, [{reply, Ref, {error, Reason}}]}
+    end;
 command(Ref, {handoff, done, Transfer}, State) ->
     answered(Ref, ok, given(Transfer, State));
 command(Ref, {handoff, failed, Transfer}, #state{running = Running, failed = Failed} = State) ->
     answered(Ref, ok, work(State#state{running = lists:delete(Transfer, Running),
                                        failed = [Transfer | Failed]}));
+command(Ref, {handoff, stalled, Transfer}, State) ->
+    answered(Ref, ok, work(State, [Transfer | stalled(State)]));
 command(Ref, {promised, {P, _, _} = Transfer}, #state{self = Self, ring = Ring} = State) ->
     {_, Owner} = weft_ring_table:holder(P, Ring),
     {State, [{send, Owner, {ring, 1, {promised, Transfer}}}
@@ -176,24 +192,6 @@ command(Ref, _OfAnotherVersion, State) ->
 
 answered(Ref, Reply, {State, Effects}) ->
     {State, Effects ++ [{reply, Ref, Reply}]}.
-
-%% What was staged may have been done by others since.
-still_possible(#state{ring = Ring, staged = Staged} = State) ->
-    State#state{staged = maps:filter(fun(Node, Change) ->
-                                         weft_ring_plan:check(Node, Change, Ring) =:= ok
-                                     end, Staged)}.
-
-%% Only what was looked at is committed.
-commit(Ref, _, #state{staged = Staged} = State) when map_size(Staged) =:= 0 ->
-    {State, [{reply, Ref, {error, nothing_staged}}]};
-commit(Ref, Token, #state{self = Self, ring = Ring, staged = Staged} = State) ->
-    case weft_ring_plan:plan(Self, Staged, Ring) of
-        {ok, #{token := Token}} ->
-            {ok, New} = weft_ring_plan:apply(Self, Staged, Ring),
-            answered(Ref, ok, learn(New, [], State#state{staged = #{}}));
-        {ok, _} -> {State, [{reply, Ref, {error, changed}}]};
-        {error, Reason} -> {State, [{reply, Ref, {error, Reason}}]}
-    end.
 
 %% The next owner has the data. It counts only if the plan and the baton are still the same.
 given({P, Baton, To} = Transfer, #state{ring = Ring, running = Running} = State0) ->
@@ -214,11 +212,11 @@ message(From, {join, Location}, #state{ring = Ring} = State0) when Ring =/= none
                                                  Ring), [From], State0);
             false -> {State0, []}
         end,
-    {State, Effects ++ [all(From, State)]};
+    {State, Effects ++ [weft_ring_messages:all(From, State#state.ring)]};
 message(From, {hash, Id, Hash}, #state{ring = Ring} = State) when Ring =/= none ->
     case {weft_ring_table:id(Ring), weft_ring_table:hash(Ring)} of
         {Id, Hash} -> {State, []};
-        {Id, _} -> {State, [all(From, State)]};
+        {Id, _} -> {State, [weft_ring_messages:all(From, Ring)]};
         _ -> {State, [{notice, {warning, {other_ring, From, Id}}}]}
     end;
 %% Of a part of a ring nobody can begin.
@@ -227,7 +225,7 @@ message(From, {news, Id, Registers}, #state{ring = Ring} = State) when Ring =/= 
 %% The sender gets in return what it lacks.
 message(From, {all, Id, Registers}, State0) ->
     {State, Effects} = news(From, Id, Registers, State0),
-    {State, Effects ++ lacking(From, Id, Registers, State)};
+    {State, Effects ++ weft_ring_messages:lacking(From, {Id, Registers}, State#state.ring)};
 message(From, {same, Id, Hash}, #state{ring = Ring} = State) when Ring =/= none ->
     case message(From, {hash, Id, Hash}, State) of
         {State, []} -> {State, [{send, From, {ring, 1, {is_same, Id, Hash}}}]};
@@ -236,13 +234,13 @@ message(From, {same, Id, Hash}, #state{ring = Ring} = State) when Ring =/= none 
 message(From, {is_same, _Id, Hash}, #state{options = #{witnesses := {Hash, Left}}} = State) ->
     witnessed(Hash, lists:delete(From, Left), State);
 message(From, ask, #state{ring = Ring} = State) when Ring =/= none ->
-    {State, [all(From, State)]};
+    {State, [weft_ring_messages:all(From, Ring)]};
 message(From, {promised, {P, Baton, From}}, #state{self = Self, ring = Ring} = State)
   when Ring =/= none, not State#state.forgotten ->
     case {weft_ring_table:holder(P, Ring), lists:keymember(P, 1, due(State))} of
         {{Baton, Self}, true} -> {State, []};
         {{Baton, Self}, false} -> learn(weft_ring_table:give(P, Baton, Self, Ring), [], State);
-        _ -> {State, [all(From, State)]}
+        _ -> {State, [weft_ring_messages:all(From, Ring)]}
     end;
 %% The sender says that this node is in its ring.
 message(From, {hash, _, _}, State) ->
@@ -250,29 +248,31 @@ message(From, {hash, _, _}, State) ->
 message(_From, _NoRingYet, State) ->
     {State, []}.
 
-news(From, Id, Registers, #state{ring = none, via = Via} = State) when Via =/= none ->
-    learn(weft_ring_table:with(Registers, weft_ring_table:empty(Id)), [From], State);
-news(From, Id, Registers, #state{ring = none} = State0) ->
+%% Who has asked a node to let it in hears of no other ring.
+news(From, _Id, _Registers, #state{ring = none, via = Via} = State)
+  when Via =/= none, Via =/= From ->
+    {State, []};
+news(From, Id, Registers, #state{ring = none, self = Self, via = Via} = State) ->
     Ring = weft_ring_table:with(Registers, weft_ring_table:empty(Id)),
-    case weft_ring_table:is_out(State0#state.self, Ring) of
-        true -> {State0, []};
-        false ->
-            {State, Effects} = learn(Ring, [From], State0#state{forgotten = true}),
-            {State, [{view, forgotten, true}, {notice, {warning, forgotten}} | Effects]}
+    case {Via, weft_ring_table:is_out(Self, Ring), weft_ring_table:owned(Self, Ring)} of
+        {none, true, _} -> {State, []};
+        {From, IsOut, Owned} when IsOut; Owned =:= [] -> learn(Ring, [From], State);
+        _ -> forgot(Ring, From, State)
     end;
-news(From, Id, Registers, #state{ring = Ring} = State) ->
+news(From, Id, Registers, #state{ring = Ring, self = Self, forgotten = Forgotten} = State) ->
     case weft_ring_table:id(Ring) of
-        Id -> learn(weft_ring_table:with(Registers, Ring), [From], State);
+        Id ->
+            New = weft_ring_table:with(Registers, Ring),
+            case Forgotten orelse weft_ring_table:has_written(Self, Ring, New) of
+                true -> learn(New, [From], State);
+                false -> forgot(New, From, State)
+            end;
         _ -> {State, [{notice, {warning, {other_ring, From, Id}}}]}
     end.
 
-lacking(To, Id, Theirs, #state{ring = {Id, _} = Ring}) ->
-    case weft_ring_table:difference(Ring, {Id, Theirs}) of
-        Lacking when map_size(Lacking) =:= 0 -> [];
-        Lacking -> [{send, To, {ring, 1, {news, Id, Lacking}}}]
-    end;
-lacking(_, _, _, _) ->
-    [].
+forgot(Ring, From, State0) ->
+    {State, Effects} = learn(Ring, [From], State0#state{forgotten = true}),
+    {State, [{view, forgotten, true}, {notice, {warning, forgotten}} | Effects]}.
 
 ask(#state{via = Via} = State) ->
     case is_out(State) of
@@ -304,11 +304,8 @@ peers(#state{ring = none}) ->
 peers(#state{ring = Ring, neighbours = Neighbours}) ->
     [Node || Node <- Neighbours, weft_ring_table:member(Node, Ring) =/= none].
 
-greeting(Node, #state{ring = Ring}) ->
-    {send, Node, {ring, 1, {hash, weft_ring_table:id(Ring), weft_ring_table:hash(Ring)}}}.
-
-all(Node, #state{ring = Ring}) ->
-    {send, Node, {ring, 1, {all, weft_ring_table:id(Ring), weft_ring_table:registers(Ring)}}}.
+greetings(Nodes, #state{ring = Ring}) ->
+    [weft_ring_messages:greeting(Node, Ring) || Node <- Nodes].
 
 %% --- what a new ring means for this node ------------------------------------------------------
 
@@ -320,7 +317,7 @@ learn(Ring, Know, #state{ring = Before} = State0) ->
     Old = case Before of none -> weft_ring_table:empty(weft_ring_table:id(Ring)); _ -> Before end,
     News = weft_ring_table:difference(Ring, Old),
     State1 = State0#state{ring = Ring, forgotten = is_forgotten(Ring, State0),
-                          via = still_asking(Ring, State0)},
+                          via = still_asking(State0#state.via, State0#state.self, Ring)},
     {Working, Work} = work(State1),
     Owners = lists:usort([Node || {{owner, _}, {_, _, Node}} <- maps:to_list(News)]),
     First = [Node || Node <- Owners, length(Owners) =< 2,
@@ -328,14 +325,15 @@ learn(Ring, Know, #state{ring = Before} = State0) ->
     {Random, State} = some(option(fanout, Working), (peers(Working) -- Know) -- First, Working),
     Remembers = State0#state.forgotten andalso not State1#state.forgotten,
     {State, views(State1) ++ [{view, forgotten, false} || Remembers]
-         ++ [{send, Node, {ring, 1, {news, weft_ring_table:id(Ring), News}}}
-             || Node <- First ++ Random] ++ Work}.
+         ++ [weft_ring_messages:news(Node, News, Ring) || Node <- First ++ Random] ++ Work}.
 
 %% Who forgot, and was removed since, owns nothing and may join again.
 is_forgotten(Ring, #state{self = Self, forgotten = Forgotten}) ->
     Forgotten andalso not weft_ring_table:is_out(Self, Ring).
 
-still_asking(Ring, #state{self = Self, via = Via}) ->
+%% Who was in the ring, and is not any more, does not ask for that by itself.
+still_asking(Via, _Self, none) -> Via;
+still_asking(Via, Self, Ring) ->
     case weft_ring_table:is_out(Self, Ring) of
         true -> Via;
         false -> none
@@ -343,22 +341,28 @@ still_asking(Ring, #state{self = Self, via = Via}) ->
 
 views(#state{ring = none}) ->
     [];
-views(#state{ring = Ring} = State) ->
-    [{view, ring, Ring}, {view, mine, mine(State)}].
+views(#state{ring = Ring, via = Via} = State) ->
+    [{view, asked, Via}, {view, ring, Ring}, {view, mine, mine(State)}].
 
 %% Handoffs that are due begin, those that are not end, and who has left is gone.
-work(#state{ring = none} = State) ->
+work(State) -> work(State, stalled(State)).
+
+work(#state{ring = none} = State, _Stalled) ->
     {State, []};
-work(#state{forgotten = true} = State) ->
-    {State, []};
-work(#state{running = Running0, failed = Failed} = State) ->
-    Due = due(State),
-    Kept = [T || T <- Running0, lists:member(T, Due)],
-    Free = max(0, option(handoffs_max, State) - length(Kept)),
-    New = lists:sublist((Due -- Kept) -- Failed, Free),
-    Effects = [{notice, {handoff, cancel, T}} || T <- Running0 -- Kept]
-        ++ [{notice, {handoff, start, T}} || T <- New],
-    left(Effects, State#state{running = Kept ++ New}).
+work(#state{forgotten = true, running = Running} = State, _Stalled) ->
+    {State#state{running = []}, [{notice, {handoff, cancel, T}} || T <- Running]};
+work(#state{running = Running, failed = Failed, neighbours = Up, options = Options} = State,
+     Stalled) ->
+    {GoOn, Begin} = weft_ring_slots:chosen(due(State), #{running => Running, failed => Failed,
+                                                         stalled => Stalled, up => Up,
+                                                         max => option(handoffs_max, State)}),
+    Effects = [{notice, {handoff, cancel, T}} || T <- Running -- GoOn]
+        ++ [{notice, {handoff, start, T}} || T <- Begin],
+    Left = [T || T <- lists:usort(Stalled), lists:member(T, GoOn)],
+    left(Effects, State#state{running = GoOn ++ Begin, options = Options#{stalled => Left}}).
+
+%% Among the options, as is what else the state of earlier code has no place for.
+stalled(#state{options = Options}) -> maps:get(stalled, Options, []).
 
 due(#state{self = Self, ring = Ring}) ->
     weft_ring_table:transfers(Self, Ring).
@@ -435,10 +439,6 @@ gone_max(#state{options = Options}) -> maps:get(gone_max, Options, ?GONE_MAX).
 option(Key, #state{options = Options}) ->
     maps:get(Key, Options).
 
-%% Up to Count of the nodes, at random.
 some(Count, Nodes, #state{rand = Rand0} = State) ->
-    {Drawn, Rand} = lists:mapfoldl(fun(Node, R0) ->
-                                       {N, R} = rand:uniform_s(R0),
-                                       {{N, Node}, R}
-                                   end, Rand0, Nodes),
-    {[Node || {_, Node} <- lists:sublist(lists:sort(Drawn), Count)], State#state{rand = Rand}}.
+    {Drawn, Rand} = weft_choice:some(Count, Nodes, Rand0),
+    {Drawn, State#state{rand = Rand}}.

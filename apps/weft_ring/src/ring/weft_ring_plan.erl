@@ -3,7 +3,7 @@
 %% A plan is a function of the ring and the changes, so that what is committed is what was shown.
 -module(weft_ring_plan).
 
--export([check/3, plan/3, apply/3, mend/2]).
+-export([check/3, possible/2, plan/3, commit/4, apply/3, mend/2]).
 -export_type([change/0, plan/0]).
 
 -type change() :: join | leave | remove.
@@ -28,6 +28,11 @@ check(Node, Change, Ring) ->
         {remove, Status} when Status =/= none, Status =/= gone -> ok;
         {_, Status} -> {error, {Node, Status}}
     end.
+
+%% @doc Those of the changes that can still be made: others may have made some since.
+-spec possible(#{node() => change()}, weft_ring_table:ring()) -> #{node() => change()}.
+possible(Changes, Ring) ->
+    maps:filter(fun(Node, Change) -> check(Node, Change, Ring) =:= ok end, Changes).
 
 %% @doc What these changes would do.
 -spec plan(node(), #{node() => change()}, weft_ring_table:ring()) -> {ok, plan()} | {error, term()}.
@@ -54,6 +59,18 @@ token(Changes, Ring) ->
 counted(List) ->
     lists:foldl(fun(Item, Acc) -> maps:update_with(Item, fun(N) -> N + 1 end, 1, Acc) end, #{},
                 List).
+
+%% @doc The ring after the changes, if their plan is the one that was looked at.
+-spec commit(node(), Token :: term(), #{node() => change()}, weft_ring_table:ring()) ->
+          {ok, weft_ring_table:ring()} | {error, term()}.
+commit(_Author, _Token, Changes, _Ring) when map_size(Changes) =:= 0 ->
+    {error, nothing_staged};
+commit(Author, Token, Changes, Ring) ->
+    case {token(Changes, Ring), ?MODULE:apply(Author, Changes, Ring)} of
+        {_, {error, Reason}} -> {error, Reason};
+        {Token, {ok, Planned}} -> {ok, Planned};
+        _ -> {error, changed}
+    end.
 
 %% @doc The ring after the changes.
 -spec apply(node(), #{node() => change()}, weft_ring_table:ring()) ->

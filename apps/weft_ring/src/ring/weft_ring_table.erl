@@ -24,7 +24,7 @@
 -export([create/4, empty/1, id/1, size/1, n_val/1, merge/2, with/2, difference/2, registers/1,
          hash/1, members/2, member/2, is_out/2, set_member/4, witnesses/2, forget/2,
          owner/2, owners/1, planned/1, planned_members/1,
-         transfers/2, holder/2, is_promised/2, takes/2, owned/2, give/4,
+         transfers/2, holder/2, is_promised/2, takes/2, owned/2, give/4, has_written/3,
          seize/3, is_seized/2, set_plan/4, needs_plan/1, orphans/1, menders/1, version/1]).
 -export_type([ring/0, id/0, registers/0, status/0, version/0, baton/0, transfer/0]).
 
@@ -243,6 +243,16 @@ takes(Node, Ring) ->
 -spec give(non_neg_integer(), baton(), node(), ring()) -> ring().
 give(Partition, {Generation, Epoch}, To, {Id, Registers}) ->
     {Id, Registers#{{owner, Partition} => {Generation, Epoch + 1, To}}}.
+
+%% @doc Has a node that is in the new ring written all that only it could write? If a partition that
+%% it owned before has a later epoch, it has handed it on, and has forgotten that since.
+-spec has_written(node(), Before :: ring(), New :: ring()) -> boolean().
+has_written(Node, Before, New) ->
+    is_out(Node, New) orelse lists:all(fun(P) ->
+                                           {{Generation, Epoch}, _} = holder(P, Before),
+                                           {{Now, Later}, _} = holder(P, New),
+                                           Now =/= Generation orelse Later =:= Epoch
+                                       end, owned(Node, Before)).
 
 %% @doc Partitions whose owner is not in the ring. So it is when it was removed, or when somebody
 %% handed it something while it left. One that was forgotten comes back with what it has taken from
