@@ -79,6 +79,36 @@ what_is_sent_is_for_the_process_that_is_watched_test() ->
     end),
     weft_vnode_names:forget().
 
+%% A command that gets to another node late may be carried out by a process that was started
+%% meanwhile. So it is not sent before there is a process, and not twice.
+another_node_is_asked_for_a_process_first_test() ->
+    ok = weft_vnode_names:make([?MODULE]),
+    {ok, Name} = weft_vnode_names:name(?MODULE, 0),
+    watching(fun(_) ->
+        ?assertEqual([{weft_vnodes, 'x@nowhere'}], called()),
+        true = ets:insert(weft_vnode_watch, {{Name, 'x@nowhere'}, up, make_ref()}),
+        ?assertEqual([{Name, 'x@nowhere'}], called())
+    end),
+    weft_vnode_names:forget().
+
+%% By one command for a partition of a node that can not be reached.
+called() ->
+    Place = {0, 'x@nowhere', primary},
+    {Asking, Ref} = spawn_monitor(fun() ->
+                                      receive go -> ok end,
+                                      {error, {unknown, _}} = ask(Place)
+                                  end),
+    1 = erlang:trace(Asking, true, [call]),
+    1 = erlang:trace_pattern({gen_server, call, 3}, true, []),
+    Asking ! go,
+    receive {'DOWN', Ref, process, Asking, normal} -> ok end,
+    _ = erlang:trace_pattern({gen_server, call, 3}, false, []),
+    Delivered = erlang:trace_delivered(Asking),
+    receive {trace_delivered, Asking, Delivered} -> ok end,
+    [Server || {trace, _, call, {gen_server, call, [Server, _, _]}} <- messages()].
+
+ask(Place) -> weft_vnode:ask(?MODULE, Place, key, add, 1000).
+
 %% What it has said before does not hold any more.
 another_process_knows_nothing_test() ->
     Process = begun(),

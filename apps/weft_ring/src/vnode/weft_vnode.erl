@@ -196,25 +196,37 @@ stored(Module, Options) ->
 
 %% --- one partition ----------------------------------------------------------------------------
 
-request(Module, {Partition, Node, Role} = Place, Request, TimeoutMs) ->
+request(Module, {Partition, Node, _} = Place, Request, TimeoutMs) ->
     case weft_vnode_names:name(Module, Partition) of
         {ok, Name} ->
-            Result = case called({Name, Node}, Request, TimeoutMs) of
-                         noproc -> started(Module, Place, Name, Request, TimeoutMs, Role);
+            Server = {Name, Node},
+            Result = case is_known(Server) andalso called(Server, Request, TimeoutMs) of
+                         None when None =:= false; None =:= noproc, Node =:= node() ->
+                             started(Module, Place, Name, Request, TimeoutMs);
+                         noproc -> {error, without_process(Node)};
                          Answer -> Answer
                      end,
-            ok = seen({Name, Node}, Result),
+            ok = seen(Server, Result),
             Result;
         {error, no_vnode} -> {error, no_vnode}
     end.
 
-started(Module, {Partition, Node, _}, Name, Request, TimeoutMs, Role) ->
+%% To another node a command is sent once. A large one may get there after it was found that there
+%% is no process, and be carried out by one that was started meanwhile. So a process is started
+%% first, unless it is known that there is one.
+is_known({_, Node}) when Node =:= node() -> true;
+is_known(Server) -> weft_vnode_watch:find(Server) =/= unknown.
+
+without_process(Node) when Node =:= node() -> moved;
+without_process(_Other) -> {unknown, noproc}.
+
+started(Module, {Partition, Node, Role}, Name, Request, TimeoutMs) ->
     DeadlineMs = erlang:monotonic_time(millisecond) + TimeoutMs,
     case called({weft_vnodes, Node}, {start, Module, Partition, Role}, TimeoutMs) of
         {ok, started} ->
             LeftMs = max(1, DeadlineMs - erlang:monotonic_time(millisecond)),
             case called({Name, Node}, Request, LeftMs) of
-                noproc -> {error, moved};
+                noproc -> {error, without_process(Node)};
                 Result -> Result
             end;
         noproc -> {error, no_vnode};
@@ -224,6 +236,12 @@ started(Module, {Partition, Node, _}, Name, Request, TimeoutMs, Role) ->
 seen(Server, {ok, _}) -> weft_vnode_watch:seen(Server);
 seen(_Server, {error, _}) -> ok.
 
+%% Here it is sent to a process, which gets it or has ended.
+called({Name, Node}, Request, TimeoutMs) when Node =:= node() ->
+    case whereis(Name) of
+        undefined -> noproc;
+        Pid -> called(Pid, Request, TimeoutMs)
+    end;
 called(Server, Request, TimeoutMs) ->
     try gen_server:call(Server, Request, TimeoutMs)
     catch
