@@ -55,7 +55,7 @@ hears_of_no_ring_but_the_one_it_has_asked_test() ->
     World = rounds(2, heal(Told)),
     ?assertEqual(weft_ring_table:id(ring(d, World)), weft_ring_table:id(ring(b, World))).
 
-%% The answer to its request was lost, and others have let it in meanwhile. It has forgotten nothing.
+%% The answer to its request was lost, and others have let it in meanwhile.
 who_is_let_in_before_it_hears_of_that_is_a_member_test() ->
     Asked = command(d, {join, a}, started(d, full([a, b, c]))),
     [{d, a, Join} | _] = [M || {d, a, {ring, 1, {join, _}}} = M <- map_get(queue, Asked)],

@@ -4,8 +4,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
-%% A handler of logger.
--export([log/2]).
+%% A handler of logger, and what hands a partition over.
+-export([log/2, hand_over/1]).
 
 -define(KEPT, #{ring => weft_ring_table:create({a, 1}, here, 8, 3), asked => b}).
 
@@ -134,20 +134,102 @@ who_has_forgotten_the_ring_is_no_owner_on_its_node_either_test() ->
     ?assertEqual({lists:seq(0, 7), {ok, true}}, Mine(#{ring => Ring, forgotten => false})),
     ?assertEqual({lists:seq(0, 7), {ok, true}}, Mine(#{ring => Ring})).
 
+%% --- handoffs ---------------------------------------------------------------------------------
+
+%% What a former process of the partition has had is given to the next owner already, and the ring
+%% is about to hear of that.
+a_handoff_begins_anew_when_its_partition_is_opened_test() ->
+    handing_over(fun([{First, {P, _, _} = Transfer}, {Second, _}]) ->
+                     ok = sys:suspend(weft_ring_server),
+                     {_, Opened} = spawn_monitor(fun() -> exit(weft_ring_server:opened(P)) end),
+                     ok = waiting(1),
+                     First ! {answer, ok},
+                     ok = waiting(2),
+                     ok = sys:resume(weft_ring_server),
+                     receive {'DOWN', Opened, process, _, Answer} -> ?assertEqual(ok, Answer) end,
+                     ?assert(lists:member(P, weft_ring:mine())),
+                     {Again, Transfer} = begun(),
+                     Again ! {answer, ok},
+                     weft_test_nodes:until(fun() -> not lists:member(P, weft_ring:mine()) end),
+                     ?assert(is_process_alive(Second)),
+                     ?assertNot(ets:member(weft_ring_server, P))
+                 end).
+
+waiting(Count) ->
+    weft_test_nodes:until(fun() -> process_info(whereis(weft_ring_server), message_queue_len)
+                                       =:= {message_queue_len, Count} end).
+
+%% The next process of the ring begins it again, and would find it busy.
+a_handoff_ends_with_the_process_of_the_ring_test() ->
+    handing_over(fun([{First, _} | _]) ->
+                     Ref = monitor(process, First),
+                     true = exit(whereis(weft_ring_server), kill),
+                     ?assertEqual(killed, receive {'DOWN', Ref, process, _, Why} -> Why
+                                          after 4000 -> nothing end)
+                 end).
+
+%% All that are due to a node fail in the same way.
+one_failure_for_each_node_is_in_the_log_test() ->
+    handing_over(fun(Begun) ->
+                     ok = logger:set_primary_config(level, warning),
+                     ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+                     _ = [Pid ! {answer, {error, disk_full}} || {Pid, _} <- Begun],
+                     weft_test_nodes:until(fun() ->
+                         maps:get(failed, weft_ring_server:handoffs()) =:= length(Begun) end),
+                     ok = logger:remove_handler(?MODULE),
+                     Said = [Text || Text <- said(), string:find(Text, "disk_full") =/= nomatch],
+                     ?assertMatch([_], Said)
+                 end).
+
+said() ->
+    receive {said, Text} -> [Text | said()] after 0 -> [] end.
+
+%% Two of the partitions of this node are on their way to another one, which is there for a moment.
+handing_over(Fun) ->
+    Ring = weft_ring_table:create({node(), 1}, here, 8, 3),
+    Joined = weft_ring_table:set_member('x@nowhere', member, {{location, x}, {2, node()}}, Ring),
+    Kept = weft_ring_table:set_plan({2, node()}, weft_ring_table:members([member], Joined),
+                                    lists:duplicate(8, 'x@nowhere'), Joined),
+    true = register(?MODULE, self()),
+    try
+        running(#{ring => Kept}, [{handoff, {?MODULE, hand_over}}],
+                fun(_Dir) ->
+                    weft_ring_server ! {weft_ring, hello, pid_of('x@nowhere')},
+                    Fun([begun(), begun()])
+                end)
+    after unregister(?MODULE)
+    end.
+
+pid_of(Node) ->
+    Name = atom_to_binary(Node),
+    binary_to_term(<<131, 88, 119, (byte_size(Name)), Name/binary, 1:32, 0:32, 1:32>>).
+
+begun() ->
+    receive {begun, Pid, Transfer} -> {Pid, Transfer} after 4000 -> error(none_begun) end.
+
+%% @private
+-spec hand_over(weft_ring_table:transfer()) -> term().
+hand_over(Transfer) ->
+    ?MODULE ! {begun, self(), Transfer},
+    receive {answer, Answer} -> Answer end.
+
 running(Fun) -> running(none, Fun).
 
-running(Kept, Fun) ->
+running(Kept, Fun) -> running(Kept, [], Fun).
+
+running(Kept, Environment, Fun) ->
     in_directory(fun(Parent) ->
                      Dir = filename:join(Parent, "ring"),
                      Level = maps:get(level, logger:get_primary_config()),
                      ok = logger:set_primary_config(level, critical),
                      _ = [ok = weft_ring_file:write(Dir, Kept) || Kept =/= none],
-                     {ok, Config} = weft_ring_app:config([{dir, Dir}, {partitions, 8}]),
+                     {ok, Config} = weft_ring_app:config([{dir, Dir}, {partitions, 8}
+                                                          | Environment]),
                      {ok, Pid} = weft_ring_server:start_link(Config),
                      true = unlink(Pid),
                      try Fun(Dir)
                      after
-                         ok = gen_server:stop(Pid),
+                         _ = is_process_alive(Pid) andalso gen_server:stop(Pid),
                          ok = logger:set_primary_config(level, Level),
                          weft_ring_lookup:withdraw(weft_ring)
                      end

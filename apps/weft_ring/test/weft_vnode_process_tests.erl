@@ -193,6 +193,30 @@ a_node_that_leaves_takes_nothing_test() ->
     after weft_ring_lookup:withdraw(weft_ring)
     end.
 
+%% A handoff may have had all from a former process, and be about to give it away.
+what_is_handed_over_is_opened_when_the_ring_has_heard_of_it_test() ->
+    Level = maps:get(level, logger:get_primary_config()),
+    ok = logger:set_primary_config(level, none),
+    weft_ring_server = ets:new(weft_ring_server, [named_table]),
+    true = ets:insert(weft_ring_server, {0}),
+    true = register(weft_ring_server, self()),
+    try
+        [begin
+             {ok, Pid} = weft_vnode_process:start_link(?NAME, ?MODULE, 0, [], #{queue_max => 100}),
+             From = receive {'$gen_call', F, {opened, 0}} -> F after 4000 -> error(not_asked) end,
+             ?assertEqual(undefined, whereis(?NAME)),
+             gen_server:reply(From, Said),
+             ?assertEqual(Answer, gen_server:call(Pid, opened)),
+             true = unlink(Pid),
+             ok = gen_server:stop(Pid)
+         end || {Said, Answer} <- [{ok, {ok, started}},
+                                   {{error, ring_is_busy}, {error, {failed, ring_is_busy}}}]]
+    after
+        true = unregister(weft_ring_server),
+        true = ets:delete(weft_ring_server),
+        ok = logger:set_primary_config(level, Level)
+    end.
+
 %% All of a partition has come, and by now another node shall have it. Its owner may be about to
 %% give it to this node all the same, and then there is nothing else.
 what_may_still_be_given_is_kept_test() ->
@@ -200,10 +224,8 @@ what_may_still_be_given_is_kept_test() ->
     Ring = weft_ring_table:set_plan({2, 'x@nowhere'}, [], lists:duplicate(8, 'y@nowhere'), Ring0),
     {Baton, 'x@nowhere'} = weft_ring_table:holder(0, Ring),
     Transfer = {0, Baton, node()},
-    Test = self(),
-    Server = spawn_link(fun() -> true = register(weft_ring_server, self()), ring(Test, Ring) end),
+    Server = ring_server(Ring),
     try
-        weft_test_nodes:until(fun() -> whereis(weft_ring_server) =:= Server end),
         ok = weft_ring_lookup:publish(weft_ring, Ring),
         with_partition([], fun() ->
             ok = brought(Transfer),
@@ -218,13 +240,22 @@ what_may_still_be_given_is_kept_test() ->
             ?assertMatch({{ok, {cancelled, _}}, 0}, {ask(read), gen_server:call(?NAME, waiting)})
         end)
     after
-        true = unlink(Server),
-        exit(Server, kill),
-        weft_ring_lookup:withdraw(weft_ring),
-        weft_test_nodes:until(fun() -> whereis(weft_ring_server) =:= undefined end)
+        ok = ended(Server),
+        weft_ring_lookup:withdraw(weft_ring)
     end.
 
 %% In place of the server of the ring.
+ring_server(Ring) ->
+    Test = self(),
+    Server = spawn_link(fun() -> true = register(weft_ring_server, self()), ring(Test, Ring) end),
+    weft_test_nodes:until(fun() -> whereis(weft_ring_server) =:= Server end),
+    Server.
+
+ended(Server) ->
+    true = unlink(Server),
+    exit(Server, kill),
+    weft_test_nodes:until(fun() -> whereis(weft_ring_server) =:= undefined end).
+
 ring(Test, Ring) ->
     receive
         {'$gen_call', From, {command, ring}} -> gen_server:reply(From, Ring), ring(Test, Ring);
@@ -299,6 +330,37 @@ a_handoff_goes_on_without_its_courier_test_() ->
             gen_server:stop(Pid)
         end
     end}.
+
+%% The next owner is a process that says nothing. Others get their turn.
+a_handoff_of_which_nothing_is_heard_is_said_to_be_stalled_test() ->
+    Config = #{queue_max => 100, handoff_pace_ms => 0, handoff_items => 10, channel => moves,
+               stalled_ms => 20},
+    Pid = opened([], Config),
+    true = unregister(?NAME),
+    true = register(?NAME, self()),
+    Server = ring_server(none),
+    Caller = spawn(fun() -> handed_over(Pid) end),
+    try
+        Caller ! go,
+        ?assertEqual({0, 1, node()}, receive {'$gen_cast', {stalled, Transfer}} -> Transfer
+                                     after 4000 -> never
+                                     end)
+    after
+        true = unregister(?NAME),
+        exit(Caller, kill),
+        true = unlink(Pid),
+        gen_server:stop(Pid),
+        ended(Server)
+    end.
+
+%% Once, until more is acknowledged.
+that_a_handoff_is_stalled_is_said_once_test() ->
+    Looks = [{s, 1}, {s, 2}, {s, 2}, {s, 2}, {s, 3}, none, none],
+    {Said, _} = lists:mapfoldl(fun looked/2, none, Looks),
+    ?assertEqual([moves, moves, stalled, moves, moves, moves, stalled], Said).
+
+looked(Acknowledged, Before) ->
+    weft_vnode_handoff:looked(Before, Acknowledged).
 
 %% It is sent again meanwhile, and would be more each time.
 little_waits_for_a_channel_that_is_full_test() ->

@@ -43,7 +43,7 @@
 %% acknowledgements are late), `finish' (`at_once', or `when_asked').
 -module(weft_ring_handoff_sender_core).
 
--export([init/3, handle/3, log_length/1]).
+-export([init/3, handle/3, log_length/1, acknowledged/1]).
 -export_type([state/0, log/0, cursor/0, id/0]).
 
 -type cursor() :: start | {'after', Key :: term()} | done.
@@ -104,6 +104,11 @@ init(Transfer, Log, Options) ->
 %% @doc How many updates wait for an acknowledgement.
 -spec log_length(state()) -> non_neg_integer().
 log_length(#sender{log = Log}) -> weft_ring_handoff_log:count(Log).
+
+%% @doc Another term when more has been acknowledged, or another session has begun.
+-spec acknowledged(state()) -> term().
+acknowledged(#sender{session = Session, next = Next, unacked = Unacked}) ->
+    {Session, Next - length(Unacked)}.
 
 %% @doc See above.
 -spec handle(term(), integer(), state()) -> {state(), [term()]}.

@@ -11,13 +11,14 @@
 %% while the directory may be another node's (`weft_directory_lock:is_held/2').
 %%
 %% Each handoff runs in a process of its own, which calls the function of the configuration
-%% (`handoff') and succeeds when that returns `ok'. Without one, a partition has nothing that would
-%% have to be handed over.
+%% (`handoff') and succeeds when that returns `ok'. It ends with the process of this module, as
+%% nobody would hear of it. Without such a function, a partition has nothing that would have to be
+%% handed over.
 -module(weft_ring_server).
 -behaviour(gen_server).
 
--export([start_link/1, command/1, promised/1, mine/0, handoffs/0]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, hand_over/3, settle/0]).
+-export([start_link/1, command/1, promised/1, stalled/1, opened/1, mine/0, handoffs/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, hand_over/3, ended_with/2, settle/0]).
 
 -define(CALL_MS, 15000).
 -define(SETTLE_MS, 1000).
@@ -48,6 +49,27 @@ command(Command) ->
 -spec promised(weft_ring_table:transfer()) -> ok.
 promised(Transfer) ->
     gen_server:cast(?MODULE, {promised, Transfer}).
+
+%% @doc The next owner of a partition of this node acknowledges nothing any more.
+-spec stalled(weft_ring_table:transfer()) -> ok.
+stalled(Transfer) ->
+    gen_server:cast(?MODULE, {stalled, Transfer}).
+
+%% @doc A process of a partition of this node is opened. If the partition is being handed over, that
+%% begins anew: a former process may have given all of it, and what is written from now on would be
+%% lost. Otherwise nobody is asked, so a ring that is busy holds up nothing.
+-spec opened(non_neg_integer()) -> ok | {error, ring_is_busy}.
+opened(Partition) ->
+    try ets:member(?MODULE, Partition)
+            andalso gen_server:call(?MODULE, {opened, Partition}, ?CALL_MS) of
+        false -> ok;
+        Answer -> Answer
+    catch
+        exit:{timeout, _} -> {error, ring_is_busy};
+        %% Handoffs end with the server.
+        exit:_NotRunning -> ok;
+        error:badarg -> ok
+    end.
 
 %% @doc What this node takes itself for the owner of.
 -spec mine() -> [non_neg_integer()] | {error, not_running}.
@@ -82,6 +104,9 @@ init(#{dir := Dir} = Config) ->
 %% @private
 handle_call({command, Command}, From, Server) ->
     {noreply, event({command, From, Command}, Server)};
+handle_call({opened, Partition}, _From, #server{transfers = Transfers} = Server) ->
+    {reply, ok, lists:foldl(fun(Transfer, S) -> start(Transfer, cancel(Transfer, S)) end, Server,
+                            [T || {_, {P, _, _} = T} <- maps:values(Transfers), P =:= Partition])};
 handle_call(mine, _From, #server{core = Core} = Server) ->
     {reply, weft_ring_core:mine(Core), Server};
 handle_call(handoffs, _From, #server{transfers = Running, done = Done, failed = Failed} = Server) ->
@@ -92,6 +117,10 @@ handle_call(Request, _From, Server) ->
 %% @private
 handle_cast({promised, Transfer}, Server) ->
     {noreply, event({command, none, {promised, Transfer}}, Server)};
+handle_cast({stalled, {Partition, _, To} = Transfer}, Server) ->
+    logger:warning("weft_ring: ~ts acknowledges nothing of partition ~w, which is handed over to "
+                   "it. Others do not wait for that", [To, Partition]),
+    {noreply, event({command, none, {handoff, stalled, Transfer}}, Server)};
 handle_cast(Request, Server) ->
     ok = weft_stray:message(Request),
     {noreply, Server}.
@@ -116,7 +145,7 @@ handle_info({'DOWN', Ref, process, Pid, Reason}, #server{transfers = Transfers} 
   when is_pid(Pid) ->
     case maps:take(Ref, Transfers) of
         {{Pid, Transfer}, Left} ->
-            {noreply, ended(Reason, Transfer, Server#server{transfers = Left})};
+            {noreply, unmarked(Transfer, ended(Reason, Transfer, Server#server{transfers = Left}))};
         error ->
             {noreply, gone(node(Pid), Pid, Server)}
     end;
@@ -273,14 +302,37 @@ looked(Waiting, Server) ->
 start(Transfer, #server{handoff = none} = Server) ->
     self() ! {handed, Transfer},
     Server;
-start(Transfer, #server{handoff = {Module, Function}, transfers = Transfers} = Server) ->
+start({Partition, _, _} = Transfer,
+      #server{handoff = {Module, Function}, transfers = Transfers} = Server) ->
+    true = ets:insert(marks(), {Partition}),
     {Pid, Ref} = spawn_monitor(?MODULE, hand_over, [Module, Function, Transfer]),
+    _ = spawn(?MODULE, ended_with, [self(), Pid]),
     Server#server{transfers = Transfers#{Ref => {Pid, Transfer}}}.
+
+%% Which partitions are being handed over, for their processes. A server that was started by earlier
+%% code has no table.
+marks() ->
+    case ets:whereis(?MODULE) of
+        undefined -> ets:new(?MODULE, [named_table]);
+        Table -> Table
+    end.
+
+%% Not before the ring has another owner.
+unmarked({Partition, _, _}, #server{transfers = Transfers} = Server) ->
+    _ = lists:keymember(Partition, 1, [T || {_, T} <- maps:values(Transfers)])
+        orelse ets:delete(marks(), Partition),
+    Server.
 
 %% @private
 -spec hand_over(module(), atom(), weft_ring_table:transfer()) -> no_return().
 hand_over(Module, Function, Transfer) ->
     exit({handoff, Module:Function(Transfer)}).
+
+%% @private
+-spec ended_with(Server :: pid(), Handoff :: pid()) -> true.
+ended_with(Server, Handoff) ->
+    _ = [monitor(process, Pid) || Pid <- [Server, Handoff]],
+    receive {'DOWN', _, process, _, _} -> exit(Handoff, kill) end.
 
 cancel(Transfer, #server{transfers = Transfers} = Server) ->
     {Ended, Left} = lists:partition(fun({_, {_, T}}) -> T =:= Transfer end,
@@ -289,11 +341,13 @@ cancel(Transfer, #server{transfers = Transfers} = Server) ->
                       true = demonitor(Ref, [flush]),
                       exit(Pid, kill)
                   end, Ended),
-    Server#server{transfers = maps:from_list(Left)}.
+    unmarked(Transfer, Server#server{transfers = maps:from_list(Left)}).
 
 ended({handoff, ok}, Transfer, #server{done = Done} = Server) ->
     event({command, none, {handoff, done, Transfer}}, Server#server{done = Done + 1});
-ended(Reason, {Partition, _, To} = Transfer, #server{failed = Failed} = Server) ->
-    logger:warning("weft_ring: the handoff of partition ~w to ~ts has failed: ~0tP",
-                   [Partition, To, Reason, 20]),
+%% One of those to a node is enough, until they are tried again.
+ended(Reason, {Partition, _, To} = Transfer, #server{core = Core, failed = Failed} = Server) ->
+    _ = weft_ring_core:has_failed(To, Core)
+        orelse logger:warning("weft_ring: the handoff of partition ~w to ~ts has failed: ~0tP",
+                              [Partition, To, Reason, 20]),
     event({command, none, {handoff, failed, Transfer}}, Server#server{failed = Failed + 1}).

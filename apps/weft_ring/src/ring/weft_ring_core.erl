@@ -47,8 +47,8 @@
 %% `forgotten' (false), `fanout' (3), `sync_ms' (5000), `handoffs_max' (2), `gone_max' (32),
 %% `settle' (false).
 %% Commands: `create', `{join, Via}', `{stage, Node, Change}', `{unstage, Node}', `plan', `{commit,
-%% Token}', `{handoff, done | failed | stalled, Transfer}', `{promised, Transfer}', `{leave, ready}',
-%% `ring'.
+%% Token}', `{handoff, done | failed | stalled, Transfer}', `{promised, Transfer}', `{leave,
+%% ready}', `ring'.
 %% Views: `ring', `asked' (the node that was asked to let this one join, `none' once it is in the
 %% ring), `forgotten', `mine' (the partitions this node takes itself for the owner of).
 %% A join that nobody answers is asked again each `sync_ms'. The notice `{unanswered, Via}' says so,

@@ -3,7 +3,7 @@
 %% The work is done by the partitions themselves, on both nodes; this waits for it.
 -module(weft_vnode_handoff).
 
--export([hand_over/1, sender/4, receiver/1, reach/3, carried_by/3, carry/2, courier/3]).
+-export([hand_over/1, sender/4, receiver/1, looked/2, reach/3, carried_by/3, carry/2, courier/3]).
 
 -type step() :: hand_over | catch_up.
 %% As a whole; or until all is at the next owner but for what changes meanwhile, and the partition
@@ -24,18 +24,29 @@ hand_over(Transfer) ->
 
 hand_over([Module], Transfer) ->
     begun(hand_over, Module, Transfer);
+%% A partition that is opened lets its handoff begin anew (`weft_ring_server:opened/1'), so all are
+%% opened before anything is sent.
 hand_over(Modules, Transfer) ->
-    case caught_up(Modules, Transfer) of
+    Steps = [fun(Module) -> opened(Module, Transfer) end,
+             fun(Module) -> begun(catch_up, Module, Transfer) end],
+    case each(fun(Step) -> each(Step, Modules) end, Steps) of
         ok -> finished(Modules, [], Transfer);
         {error, Reason} -> {error, Reason}
     end.
 
-caught_up([], _Transfer) ->
+%% Until the first error.
+each(_Do, []) ->
     ok;
-caught_up([Module | Modules], Transfer) ->
-    case begun(catch_up, Module, Transfer) of
-        ok -> caught_up(Modules, Transfer);
+each(Do, [One | Others]) ->
+    case Do(One) of
+        ok -> each(Do, Others);
         {error, Reason} -> {error, Reason}
+    end.
+
+opened(Module, {Partition, _, _}) ->
+    case weft_vnodes:start({Module, Partition}, node()) of
+        {ok, started} -> ok;
+        {error, Reason} -> {error, {Module, Reason}}
     end.
 
 begun(Step, Module, {Partition, _, To} = Transfer) ->
@@ -88,6 +99,13 @@ receiver(Mark) ->
     weft_ring_handoff_receiver_core:init(Mark, #{incarnation => incarnation()}).
 
 incarnation() -> {node(), erlang:system_time(), erlang:unique_integer()}.
+
+%% @doc Has more been acknowledged since the look before (`weft_ring_handoff_sender_core')? That it
+%% has not is said once. With what the next look is to compare.
+-spec looked(Before :: term(), Acknowledged :: term()) -> {moves | stalled, Next :: term()}.
+looked(Acknowledged, Acknowledged) -> {stalled, {said, Acknowledged}};
+looked({said, Acknowledged}, Acknowledged) -> {moves, {said, Acknowledged}};
+looked(_, Acknowledged) -> {moves, Acknowledged}.
 
 %% @doc A process of its own waits for the other node. The calling partition is told
 %% `{handoff, Timers, {started, Result}}'.

@@ -21,6 +21,8 @@
 -define(REFUSE_MS, 1000).
 %% How many answers wait for one commit.
 -define(HELD_MAX, 200).
+%% A handoff that has not got further in this time holds up no others.
+-define(STALLED_MS, 60000).
 %% In place of the data, until they are open, and if they can not be opened.
 -define(NOT_OPEN(Why), {?MODULE, not_open, Why}).
 %% So long a partition that can not be opened says so, before another process may try it.
@@ -67,7 +69,10 @@ handle_continue({open, Options}, Vnode) ->
     weft_redact:run(fun() -> opened(Options, Vnode) end).
 
 opened(Options, #vnode{name = Name, module = Module, partition = Partition} = Vnode) ->
-    Opened = Module:init(Partition, Options),
+    Opened = case weft_ring_server:opened(Partition) of
+                 ok -> Module:init(Partition, Options);
+                 Busy -> Busy
+             end,
     %% What was read of a file, and made of it, may be large, and is not needed any more.
     true = erlang:garbage_collect(),
     true = register(Name, self()),
@@ -140,6 +145,8 @@ told({handoff, Timers, {timer, Timer}}, #vnode{sending = #sending{timers = Timer
     {noreply, sender({timer, Timer}, Vnode)};
 told({handoff, Timers, reconnect}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, reconnect(Vnode)};
+told({handoff, Timers, {look, Before}}, #vnode{sending = #sending{timers = Timers}} = Vnode) ->
+    {noreply, looked(Before, Vnode)};
 told({handoff, Timers, {started, {ok, started}}},
      #vnode{sending = #sending{timers = Timers}} = Vnode) ->
     {noreply, sender(link_up, watch(Vnode))};
@@ -272,7 +279,21 @@ hand_over(Step, {_, _, To} = Transfer, {Caller, _} = From,
     Courier = weft_vnode_handoff:carried_by(none, {Name, To}, map_get(channel, Config)),
     Sending = #sending{core = Core, transfer = Transfer, waiter = From, courier = Courier,
                        waiting = monitor(process, Caller), timers = make_ref(), peer = none},
-    perform(Effects, watch(Vnode#vnode{sending = Sending, given = false})).
+    perform(Effects, watch(look_later(none, Vnode#vnode{sending = Sending, given = false}))).
+
+look_later(Next, #vnode{config = Config, sending = #sending{timers = Timers}} = Vnode) ->
+    Ms = maps:get(stalled_ms, Config, ?STALLED_MS),
+    _ = erlang:send_after(Ms, self(), {handoff, Timers, {look, Next}}),
+    Vnode.
+
+%% When it is ready it waits for other modules, and not for the other node.
+looked(_Before, #vnode{sending = #sending{waiter = none}} = Vnode) ->
+    look_later(none, Vnode);
+looked(Before, #vnode{sending = #sending{core = Core, transfer = Transfer}} = Vnode) ->
+    {Is, Next} = weft_vnode_handoff:looked(Before,
+                                           weft_ring_handoff_sender_core:acknowledged(Core)),
+    _ = Is =:= moves orelse weft_ring_server:stalled(Transfer),
+    look_later(Next, Vnode).
 
 watch(#vnode{name = Name, sending = #sending{transfer = {_, _, To}} = Sending} = Vnode) ->
     Vnode#vnode{sending = Sending#sending{peer = monitor(process, {Name, To})}}.
