@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What `weft_ring_core' sends to other nodes about its ring, as effects. Pure.
+%% @doc What `weft_ring_core' sends to other nodes about its ring, as effects. Pure. A message of an
+%% older or newer version of the protocol has another number than 1. Not here: when what is sent.
 -module(weft_ring_messages).
 
 -export([greeting/2, all/2, news/3, lacking/3]).
