@@ -200,10 +200,12 @@ effect(Effect, #partition{effects = Effects} = P) -> P#partition{effects = [Effe
             partition()) -> partition().
 heard({sender, _From, Msg}, _Ring, NowMs, P) ->
     sender({message, Msg}, NowMs, P);
+heard({receiver, From, Msg}, none, _NowMs, P) ->
+    answer(From, weft_ring_handoff_receiver_core:refuse(Msg, no_ring), P);
 heard({receiver, From, Msg}, Ring, NowMs, #partition{self = Self, number = Number} = P) ->
-    case Ring =/= none andalso weft_ring_table:owner(Number, Ring) =:= Self of
-        true -> answer(From, weft_ring_handoff_receiver_core:refuse(Msg, owner), P);
-        false -> received(From, Msg, NowMs, P)
+    case weft_ring_table:owner(Number, Ring) of
+        Self -> answer(From, weft_ring_handoff_receiver_core:refuse(Msg, owner), P);
+        _ -> received(From, Msg, NowMs, P)
     end.
 
 received(From, Msg, NowMs, #partition{receiving = none, kept = #{mark := Mark}} = P) ->

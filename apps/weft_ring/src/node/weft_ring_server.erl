@@ -119,7 +119,7 @@ handle_cast({promised, Transfer}, Server) ->
     {noreply, event({command, none, {promised, Transfer}}, Server)};
 handle_cast({stalled, {Partition, _, To} = Transfer}, Server) ->
     logger:warning("weft_ring: ~ts acknowledges nothing of partition ~w, which is handed over to "
-                   "it. Others do not wait for that", [To, Partition]),
+                   "it. That goes on, and other handoffs do not wait for it", [To, Partition]),
     {noreply, event({command, none, {handoff, stalled, Transfer}}, Server)};
 handle_cast(Request, Server) ->
     ok = weft_stray:message(Request),
