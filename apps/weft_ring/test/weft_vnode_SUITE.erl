@@ -10,7 +10,7 @@
 -export([counters_move_while_they_count/1, commands_of_several_changes_move_whole/1,
          either_end_dies_in_the_midst/1, modules_are_given_together/1,
          who_waits_too_long_is_told/1]).
--export([count/3, overload/0, kill_partitions/2, count_each/1]).
+-export([count/3, overload/0, kill_partitions/2, kill_owned/1, count_each/1]).
 
 -define(PARTITIONS, 8).
 -define(KEYS, 400).
@@ -171,7 +171,8 @@ self_of(_Ref) -> counting_here.
 %% --- nodes that die ---------------------------------------------------------------------------
 
 %% On disk. A node joins and another one leaves, and in the midst of that either end is killed, or
-%% the link between them cut. FULL=1: ten times. SEED=<number> draws the same faults.
+%% the processes of partitions that are handed over, or the link between them is cut. FULL=1: ten
+%% times. SEED=<number> draws the same faults.
 either_end_dies_in_the_midst(Config) ->
     _ = rand:seed(exsss, weft_test_nodes:seed()),
     Rounds = case os:getenv("FULL") of false -> 1; _ -> 10 end,
@@ -224,7 +225,8 @@ owned_by(Names, #{a := A} = Nodes) ->
 
 drawn() ->
     [Fault || {_, Fault} <- lists:sort([{rand:uniform(), Fault}
-                                        || Fault <- [kill_sender, kill_receiver, cut]])].
+                                        || Fault <- [kill_sender, kill_receiver, kill_partitions,
+                                                     cut]])].
 
 %% One after the other, each at any moment of what goes on, and how many of them hit something.
 faults(Faults, Ends, Start, Nodes) ->
@@ -236,12 +238,21 @@ faults(Faults, Ends, Start, Nodes) ->
 
 fault(kill_sender, {Sender, _}, Start, Nodes) -> killed(Sender, Start, Nodes);
 fault(kill_receiver, {_, Receiver}, Start, Nodes) -> killed(Receiver, Start, Nodes);
+fault(kill_partitions, {Sender, _}, _Start, Nodes) ->
+    ok = call(maps:get(Sender, Nodes), ?MODULE, kill_owned, [weft_vnode_durable]),
+    Nodes;
 fault(cut, {Sender, Receiver}, _Start, Nodes) ->
     #{Sender := One, Receiver := Other} = Nodes,
     ok = call(One, weft_fault, cut, [weft_test_nodes:name(Other)]),
     receive after 1500 -> ok end, % pacing: how long a fault lasts
     ok = call(One, weft_fault, heal, []),
     Nodes.
+
+kill_owned(Module) ->
+    _ = [exit(Pid, kill) || P <- weft_ring:mine(),
+                            {ok, Name} <- [weft_vnode_names:name(Module, P)],
+                            Pid <- [whereis(Name)], is_pid(Pid)],
+    ok.
 
 killed(Name, Start, Nodes) ->
     ok = weft_test_nodes:kill(maps:get(Name, Nodes)),
