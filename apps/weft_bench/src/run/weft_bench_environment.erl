@@ -101,10 +101,10 @@ commit_text(Commit, Changes, Newer) ->
                   end]).
 
 %% @private Sources that were changed after they were compiled to these directories: of a build that
-%% has them beside it.
--spec newer_sources([Ebin :: file:filename()]) -> [Source :: file:filename()].
+%% has them beside it. Other directories of code, as of tests, have other sources.
+-spec newer_sources([Dir :: file:filename()]) -> [Source :: file:filename()].
 newer_sources(Ebins) ->
-    [Source || Ebin <- Ebins,
+    [Source || Ebin <- Ebins, filename:basename(Ebin) =:= "ebin",
                Dir <- [filename:join(filename:dirname(Ebin), "src")],
                Name <- filelib:wildcard("**/*.erl", Dir),
                Source <- [filename:join(Dir, Name)],

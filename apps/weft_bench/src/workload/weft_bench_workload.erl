@@ -25,7 +25,8 @@
                   %% What is something else where nodes are to have quotas.
                   with_quota => #{cost_ms => pos_integer(), with => term(),
                                   repetitions_max => pos_integer()},
-                  %% Nodes that have done nothing else before, because memory is measured.
+                  %% Nodes that have done nothing else before, because memory is measured; and those
+                  %% of a cluster have the machine for themselves (`weft_bench_runner').
                   fresh => boolean(),
                   %% Only measured if its suite is asked for.
                   on_demand => boolean(),
