@@ -7,7 +7,7 @@
 -export([start/1, keeper/1, received/1, count/1, stop/1, send_numbered/5, wait_numbered/1, many/3,
          numbers/1, send_large/2, digests/1, start_server/1, memory/0, fill/4, relay/4,
          attach_telemetry/1, refuse_chunks/1, accept/5,
-         hold/1, go_on/1, inject/3]).
+         hold/1, go_on/1, inject/3, exit_receivers/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 %% @doc Starts weft and what belongs to a test.
@@ -79,6 +79,11 @@ accept(Id, Peer, Path, Channel, Partition) ->
         true -> counters:sub(Left, 1, 1), {error, refused};
         false -> weft_channel_receiver:accept(Id, Peer, Path, Channel, Partition)
     end.
+
+%% @doc Ends the processes that receive streams here, but for one that has ended: how many.
+-spec exit_receivers(Former :: pid()) -> non_neg_integer().
+exit_receivers(Former) ->
+    length([exit(Pid, shutdown) || {_, Pid} <- weft_channels:receivers(), Pid =/= Former]).
 
 %% --- senders ----------------------------------------------------------------------------------
 
