@@ -166,16 +166,26 @@ check(History) ->
     weft_sim_linearizability:check(History, ?MODEL, none).
 
 histories_end_what_was_believed_test() ->
-    Events = lists:foldl(fun({Us, Event}, Acc) ->
-                             weft_sim_name_history:notice('a@sim', names, {history, Event}, Us, Acc)
-                         end, weft_sim_name_history:new(),
-                         [{1000, {call, 1, {register, x, p}}}, {2000, {lease, 0, {9}}},
-                          {2000, {return, 1, {ok, 7}}}, {5000, {lease, 0, {12}}},
-                          {20000, {call, 2, {whereis, x}}}]),
-    ?assertEqual(#{x => [{1000, 2000, {register, p, ok}}, {12000, never, {expire, p}}]},
-                 sorted(weft_sim_name_history:histories(Events, options([])))),
-    ?assertEqual(#{x => [{1000, 2000, {register, p, ok}}, {6000, never, {expire, p}}]},
-                 sorted(weft_sim_name_history:histories(Events, options([{6000, 'a@sim'}])))).
+    Registered = [{1000, {call, 1, {register, x, p}}}, {2000, {lease, 0, {9}}},
+                  {2000, {return, 1, {ok, 7}}}, {5000, {lease, 0, {12}}}],
+    Later = {20000, {call, 2, {whereis, x}}},
+    [?assertEqual([{1000, 2000, {register, p, ok}}, {Us, never, {expire, p}}],
+                  history_of_x(Registered ++ Events, Crashes))
+     || {Us, Events, Crashes} <-
+            [{12000, [Later], []},
+             {6000, [Later], [{6000, 'a@sim'}]},
+             {7000, [{7000, {lost, x, p}}, {8000, {lease, 0, {25}}}], []},
+             {7000, [{7000, {lease, 0, delete}}, {8000, {lease, 0, {25}}}], []},
+             {12000, [{13000, {lost, x, p}}], []},
+             %% A late answer brings back what had ended.
+             {25000, [Later, {20000, {lease, 0, {25}}}, {30000, {lost, x, p}}], []}]].
+
+history_of_x(Events, Crashes) ->
+    Seen = lists:foldl(fun({Us, Event}, Acc) ->
+                           weft_sim_name_history:notice('a@sim', names, {history, Event}, Us, Acc)
+                       end, weft_sim_name_history:new(), Events),
+    #{x := History} = weft_sim_name_history:histories(Seen, options(Crashes)),
+    lists:sort(History).
 
 %% From the second 10 on some are registered, handed over, or kept; others are of no use to anybody.
 names_that_nobody_can_get_are_found_test() ->
@@ -208,8 +218,6 @@ tokens_that_go_backwards_are_found_test() ->
 
 options(Crashes) -> #{crashes => Crashes, partition_of => fun(_) -> 0 end}.
 
-sorted(Histories) -> maps:map(fun(_, Entries) -> lists:sort(Entries) end, Histories).
-
 %% --- runs -------------------------------------------------------------------------------------
 
 nothing_is_found_test_() ->
@@ -224,6 +232,50 @@ nothing_is_found_test_() ->
 members_that_are_no_voters_still_elect_test_() ->
     [{timeout, 600, ?_assertEqual(none, violation(weft_sim:run(strong_voters, Seed, Nodes)))}
      || {Seed, Nodes} <- [{220, 8}, {353, 6}]].
+
+%% A node pauses just before an answer to a question about its lease, and so gets it when the lease
+%% has ended and its name is another one's. The answer counts from the question.
+answers_that_waited_bring_no_name_back_test() ->
+    Trace = weft_sim_world:trace(weft_sim_world:run_until(10000, owner_and_heir([]))),
+    [_Registered | Renewed] = [Us div 1000 || {Us, {view, 'd@sim', {lease, 0}, _}} <- Trace],
+    ?assertMatch([_, _ | _], Renewed),
+    [?assertEqual({PauseMs, none}, {PauseMs, paused_at(PauseMs)}) || PauseMs <- Renewed].
+
+paused_at(PauseMs) ->
+    Tries = [registered(AtMs, 'e@sim') || AtMs <- lists:seq(PauseMs + 3000, PauseMs + 6000, 500)],
+    World = owner_and_heir([{PauseMs, {pause, 'd@sim'}}, {PauseMs + 7000, {resume, 'd@sim'}}
+                            | Tries]),
+    After = weft_sim_world:run_until(PauseMs + 6999, World),
+    [?assertMatch({own, {Node, _}, _, _, _, _}, weft_sim_world:view(Node, {name, one}, After))
+     || Node <- ['d@sim', 'e@sim']],
+    weft_sim_world:violation(weft_sim_world:run_until(PauseMs + 8000, After)).
+
+owner_and_heir(Steps) ->
+    Nodes = ['e@sim' | ?NODES],
+    Options = #{scope => accounts, voters => ['a@sim', 'b@sim', 'c@sim'], partitions => 1,
+                lease_ms => 3000},
+    World = weft_sim_world:new(#{seed => 1, trace => true,
+                                 machines => fun(_) -> [{names, weft_names_strong_core, Options}]
+                                             end,
+                                 checkers => [{weft_sim_names_checker,
+                                               #{nodes => Nodes, names => [one]}}]}),
+    lists:foldl(fun({AtMs, Verb}, W) -> weft_sim_world:schedule(AtMs, Verb, W) end, World,
+                [{0, {start, Node}} || Node <- Nodes] ++ [registered(7000, 'd@sim') | Steps]).
+
+registered(AtMs, Node) ->
+    {AtMs, {command, Node, names, {register, one, {Node, AtMs}, none, tell, 1000}}}.
+
+%% Messages take up to 100 ms, so a round trip takes longer than a tick (37 ms), and often longer than
+%% a heartbeat.
+names_are_got_over_slow_links_test_() ->
+    [{timeout, 600, ?_assertEqual(none, violation(over_slow_links(Name, Seed)))}
+     || {Name, Seed} <- [{strong_faults, 1}, {strong_crashes, 7}]].
+
+over_slow_links(Name, Seed) ->
+    #{world := World} = Scenario = weft_sim_scenario:build(Name, Seed, 5),
+    {Result, _} = weft_sim:run_scenario(
+                    Seed, Scenario#{world := World#{latency_us => {10000, 100000}}}),
+    Result.
 
 leases_that_end_early_at_the_replicas_are_found_test_() ->
     {timeout, 600, fun() ->

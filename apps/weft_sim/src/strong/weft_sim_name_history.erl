@@ -122,7 +122,7 @@ entries(Us, {unregister, Name, Pid, _}, _Unknown, _, _, _) ->
 expiry(_Name, _Pid, infinity) -> [];
 expiry(Name, Pid, Us) -> [{Name, {Us, never, {expire, Pid}}}].
 
-%% From an answer on: until it is told otherwise, or the lease ends that was last heard of.
+%% From an answer on: until it is told otherwise, or the last lease ends that it heard of before.
 believed_until(Name, Pid, FromUs, Events, EndUs, #{partition_of := PartitionOf}) ->
     P = PartitionOf(Name),
     {Before, After} = lists:splitwith(fun({Us, _}) -> Us =< FromUs end, Events),
@@ -131,10 +131,11 @@ believed_until(Name, Pid, FromUs, Events, EndUs, #{partition_of := PartitionOf})
 
 believed(_Name, _Pid, _P, LeaseUs, [], EndUs) ->
     min(LeaseUs, EndUs);
-believed(_Name, _Pid, _P, LeaseUs, [{Us, _} | _], _EndUs) when Us > LeaseUs ->
-    LeaseUs;
-believed(Name, Pid, _P, _LeaseUs, [{Us, {lost, Name, Pid}} | _], _EndUs) ->
-    Us;
+believed(Name, Pid, _P, LeaseUs, [{Us, {lost, Name, Pid}} | _], _EndUs) ->
+    min(LeaseUs, Us);
+believed(_Name, _Pid, P, LeaseUs, [{Us, {lease, P, delete}} | _], _EndUs) ->
+    min(LeaseUs, Us);
+%% A belief that had ended comes back with an answer that was late.
 believed(Name, Pid, P, _LeaseUs, [{_, {lease, P, {UntilMs}}} | Rest], EndUs) ->
     believed(Name, Pid, P, UntilMs * 1000, Rest, EndUs);
 believed(Name, Pid, P, LeaseUs, [_ | Rest], EndUs) ->

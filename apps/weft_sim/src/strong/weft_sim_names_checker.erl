@@ -17,22 +17,37 @@
 %% So many operations before the wrong one are shown.
 -define(SHOWN, 30).
 
-%% @doc Looks at all nodes when one of them writes that it owns a name.
+%% @doc Looks at all nodes when one of them writes that it owns a name, or that it believes in its
+%% lease until a later time: an answer that was late may bring a belief back that had ended.
 -spec view_changed(node(), term(), term(), weft_sim_world:world(), map()) ->
           weft_sim_checker:verdict().
-view_changed(Node, {name, Name} = Key, {own, Pid, _, _, P, _}, World, #{nodes := Nodes}) ->
-    NowMs = weft_sim_world:now_ms(World),
-    Others = [{Other, OtherPid, UntilMs}
-              || Other <- Nodes, Other =/= Node,
-                 {own, OtherPid, _, _, _, _} <- [weft_sim_world:view(Other, Key, World)],
-                 {UntilMs} <- [weft_sim_world:view(Other, {lease, P}, World)], UntilMs > NowMs],
-    case Others of
-        [] -> ok;
-        _ -> {violation, io_lib:format("~0tp: ~0tp of ~s becomes the owner beside ~0tp",
-                                       [Name, Pid, Node, Others])}
+view_changed(Node, {name, _} = Key, {own, _, _, _, P, _} = Own, World, #{nodes := Nodes}) ->
+    beside(Key, Own, Node, owners(Key, P, Nodes -- [Node], World));
+view_changed(Node, {lease, P}, {UntilMs}, World, #{nodes := Nodes, names := Names}) ->
+    case UntilMs > weft_sim_world:now_ms(World) of
+        true ->
+            first([fun() -> beside(Key, Own, Node, owners(Key, P, Nodes -- [Node], World)) end
+                   || Name <- Names, Key <- [{name, Name}],
+                      {own, _, _, _, Q, _} = Own <- [weft_sim_world:view(Node, Key, World)],
+                      Q =:= P]);
+        false -> ok
     end;
 view_changed(_Node, _Key, _Value, _World, _Options) ->
     ok.
+
+%% Those that believe to own it now, each by its own lease.
+owners({name, _} = Key, P, Nodes, World) ->
+    NowMs = weft_sim_world:now_ms(World),
+    [{Node, Pid, UntilMs} || Node <- Nodes,
+                             {own, Pid, _, _, _, _} <- [weft_sim_world:view(Node, Key, World)],
+                             {UntilMs} <- [weft_sim_world:view(Node, {lease, P}, World)],
+                             UntilMs > NowMs].
+
+beside(_Key, _Own, _Node, []) ->
+    ok;
+beside({name, Name}, {own, Pid, _, _, _, _}, Node, Others) ->
+    {violation, io_lib:format("~0tp: ~0tp of ~s becomes the owner beside ~0tp",
+                              [Name, Pid, Node, Others])}.
 
 %% @doc Histories, and the state in the end.
 -spec settled(weft_sim_world:world(), map()) -> weft_sim_checker:verdict().
