@@ -108,6 +108,16 @@ one_sided_links_are_caught_test() ->
     Later = weft_sim_world:run_until(NowMs + 30000, Amnesia),
     ?assertEqual(ok, weft_sim_symmetry_checker:settled(Later, #{})).
 
+links_of_which_the_contrary_is_said_are_caught_test() ->
+    World = run_parts([['a@sim', 'b@sim', 'c@sim']]),
+    ?assertEqual(ok, weft_sim_symmetry_checker:settled(said(true, World), #{})),
+    ?assertMatch({violation, _}, weft_sim_symmetry_checker:settled(said(false, World), #{})).
+
+said(IsNeighbour, World) ->
+    NowMs = weft_sim_world:now_ms(World),
+    Say = {command, 'a@sim', script, {perform, [{neighbour, 'b@sim', IsNeighbour}]}},
+    weft_sim_world:run_until(NowMs, weft_sim_world:schedule(NowMs, Say, World)).
+
 wrong_numbers_of_neighbours_are_caught_test() ->
     World = run_parts([['a@sim', 'b@sim', 'c@sim'], ['d@sim']]),
     ?assertMatch({violation, _}, weft_sim_degree_checker:settled(World, #{})),
@@ -135,7 +145,7 @@ run_parts(Parts) ->
     Machines = fun(Node) ->
                        [Seed] = [hd(Part) || Part <- Parts, lists:member(Node, Part)],
                        [{topology, weft_peer_to_peer_core, #{seeds => [Seed]}},
-                        {broadcast, weft_plumtree_core, #{}}]
+                        {broadcast, weft_plumtree_core, #{}}, {script, weft_sim_script, #{}}]
                end,
     World = weft_sim_world:new(#{seed => 1, machines => Machines,
                                  observer => {weft_sim_deliveries, weft_sim_deliveries:new()}}),

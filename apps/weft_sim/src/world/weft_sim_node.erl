@@ -10,7 +10,7 @@
 
 -export([new/0, start/2, crash/1, pause/1, resume/1, state/1, starts/1, incarnation/1,
          machines/1, with_machines/2, streams/1, with_stream/3, without_stream/2,
-         fate/2, hold/2]).
+         agree/4, agreed/1, start_machine_anew/2, fate/2, hold/2]).
 -export_type([sim_node/0, happening/0]).
 
 -record(node, {
@@ -21,6 +21,8 @@
     machines = weft_sim_machines:none() :: weft_sim_machines:machines(),
     %% The streams this node believes in.
     streams = #{} :: #{node() => weft_sim_network:stream_id()},
+    %% The peers that a machine takes for neighbours, so that other machines may use the link.
+    agreed = #{} :: #{node() => Machine :: atom()},
     %% What arrived while the node was paused, newest first.
     held = [] :: [happening()]}).
 
@@ -89,8 +91,25 @@ with_stream(Peer, Id, #node{streams = Streams} = Node) ->
 
 %% @doc It believes in no stream to the peer any more.
 -spec without_stream(Peer :: node(), sim_node()) -> sim_node().
-without_stream(Peer, #node{streams = Streams} = Node) ->
-    Node#node{streams = maps:remove(Peer, Streams)}.
+without_stream(Peer, #node{streams = Streams, agreed = Agreed} = Node) ->
+    Node#node{streams = maps:remove(Peer, Streams), agreed = maps:remove(Peer, Agreed)}.
+
+%% @doc A machine takes the peer for a neighbour from now on, or no longer. It ends with the stream.
+-spec agree(Machine :: atom(), Peer :: node(), boolean(), sim_node()) -> sim_node().
+agree(Machine, Peer, true, #node{agreed = Agreed} = Node) ->
+    Node#node{agreed = Agreed#{Peer => Machine}};
+agree(_Machine, Peer, false, #node{agreed = Agreed} = Node) ->
+    Node#node{agreed = maps:remove(Peer, Agreed)}.
+
+%% @doc The peers that a machine has taken for neighbours, in term order.
+-spec agreed(sim_node()) -> [node()].
+agreed(#node{agreed = Agreed}) -> lists:sort(maps:keys(Agreed)).
+
+%% @doc A machine starts anew: what it took for a neighbour is none any more.
+-spec start_machine_anew(Machine :: atom(), sim_node()) -> sim_node().
+start_machine_anew(Machine, #node{agreed = Agreed, machines = Machines} = Node) ->
+    Node#node{agreed = maps:filter(fun(_Peer, By) -> By =/= Machine end, Agreed),
+              machines = weft_sim_machines:forget_views(Machine, Machines)}.
 
 %% @doc What becomes of something that happens at this node now.
 -spec fate(happening(), sim_node()) -> take | hold | lost.

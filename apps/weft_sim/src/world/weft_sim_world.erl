@@ -15,7 +15,7 @@
 -module(weft_sim_world).
 
 -export([new/1, run_until/2, schedule/3, settled/1,
-         now_ms/1, view_changed_ms/1, running/1, peers/2, is_live/3,
+         now_ms/1, view_changed_ms/1, running/1, peers/2, is_live/3, agreed/2,
          view/3, views/2, machine/3,
          violation/1, counters/1, observed/1, trace/1]).
 -export_type([world/0, verb/0, config/0]).
@@ -114,6 +114,11 @@ is_live(A, B, World) ->
 -spec peers(node(), world()) -> [node()].
 peers(Name, World) ->
     lists:sort(maps:keys(streams(Name, World))).
+
+%% @doc The nodes that a machine of the node has said are its neighbours, in term order. Only these
+%% links are there for the other machines of a real node.
+-spec agreed(node(), world()) -> [node()].
+agreed(Name, World) -> weft_sim_node:agreed(node_of(Name, World)).
 
 %% @doc A view of a node.
 -spec view(node(), Key :: term(), world()) -> term() | undefined.
@@ -265,9 +270,9 @@ start_machine(Name, Machine, Generation, #world{machines = Machines, seed = Seed
 %% Like a driver that crashed: its views are cleared and it hears anew of the links that are up.
 restart_machine(Name, Machine, World0) ->
     Machines = machines(Name, World0),
+    Node = weft_sim_node:start_machine_anew(Machine, node_of(Name, World0)),
     World = start_machine(Name, Machine, weft_sim_machines:generation(Machine, Machines) + 1,
-                          put_machines(Name, weft_sim_machines:forget_views(Machine, Machines),
-                                       World0)),
+                          put_node(Name, Node, World0)),
     lists:foldl(fun(Peer, W) -> to_machine(Name, Machine, {neighbour_up, Peer}, W) end,
                 World, peers(Name, World)).
 
@@ -383,9 +388,9 @@ perform_one({connect, Peer}, Name, _Machine, World) ->
     connect(Name, Peer, World);
 perform_one({Close, Peer}, Name, _Machine, World) when Close =:= break; Close =:= disconnect ->
     disconnect(Name, Peer, World);
-%% Here all machines use all links.
-perform_one({neighbour, _Peer, _IsNeighbour}, _Name, _Machine, World) ->
-    World;
+%% Here all machines use all links; what was said is looked at in the end.
+perform_one({neighbour, Peer, IsNeighbour}, Name, Machine, World) ->
+    put_node(Name, weft_sim_node:agree(Machine, Peer, IsNeighbour, node_of(Name, World)), World);
 perform_one({view, Key, Value}, Name, Machine, #world{now_us = NowUs, witness = Witness} = World) ->
     Changed = weft_sim_machines:put_view(Key, Value, Machine, machines(Name, World)),
     Now = put_machines(Name, Changed, World),
