@@ -2,6 +2,9 @@
 %% @doc In the end all running nodes show the same names and the same members of groups, there is
 %% one claim for each name, and each process is where its own node says it is: nothing of the dead.
 %% Nobody waits any more until others have heard of a change.
+%%
+%% What was answered and not undone since is shown: members of groups, and the names `{Node, _}',
+%% which no other node uses. Needs the observer `weft_sim_answers'.
 -module(weft_sim_registry_checker).
 -behaviour(weft_sim_checker).
 
@@ -15,7 +18,9 @@ settled(World, _Options) ->
            same(groups, [{Node, members(Node, World)} || Node <- Running]),
            first([one_claim(Node, World) || Node <- Running]),
            first([own(Node, World) || Node <- Running]),
-           first([nobody_waits(Node, World) || Node <- Running])]).
+           first([nobody_waits(Node, World) || Node <- Running]),
+           kept(names, Running, World, fun named/2, fun own_names/2),
+           kept(members, Running, World, fun joined/2, fun memberships/2)]).
 
 first(Verdicts) ->
     case [Verdict || Verdict <- Verdicts, Verdict =/= ok] of
@@ -70,3 +75,52 @@ own(Node, World) ->
         Shown -> ok;
         _ -> {violation, io_lib:format("~s has ~0p in groups, shown are ~0p", [Node, Local, Shown])}
     end.
+
+%% --- what was answered ------------------------------------------------------------------------
+
+%% All nodes show the same, so the first one speaks for all.
+kept(_Machine, [], _World, _Step, _ShownBy) ->
+    ok;
+kept(Machine, [First | _] = Running, World, Step, ShownBy) ->
+    Lives = maps:with(Running, weft_sim_answers:lives(Machine, weft_sim_world:observed(World))),
+    Expected = lists:sort(lists:append([maps:to_list(lists:foldl(Step, #{}, Present))
+                                        || [Present | _] <- maps:values(Lives)])),
+    case ShownBy(First, World) of
+        Expected -> ok;
+        Shown -> {violation, io_lib:format("~s: answered and not undone is ~0p, ~s shows ~0p",
+                                           [Machine, Expected -- Shown, First, Shown -- Expected])}
+    end.
+
+own_names(Node, World) ->
+    [One || {{_Node, _}, _Pid} = One <- names(Node, World)].
+
+named({asked, _, Command, {reply, {ok, _}}}, Names) ->
+    case {element(1, Command), element(2, Command)} of
+        {unregister, {name, Name}} -> maps:remove(Name, Names);
+        {_Claims, {name, {_, _} = Own}} -> Names#{Own => element(3, Command)};
+        {_Claims, _Contested} -> Names
+    end;
+named({asked, _, _Refused, _}, Names) ->
+    Names;
+named({told, _, {gone, Pid, _}}, Names) ->
+    maps:filter(fun(_, Other) -> Other =/= Pid end, Names).
+
+%% How often each process is in a group.
+joined({asked, _, {join, Group, Pids}, {reply, ok}}, Counts) ->
+    lists:foldl(fun(Pid, C) -> C#{{Group, Pid} => 1 + maps:get({Group, Pid}, C, 0)} end, Counts,
+                Pids);
+joined({asked, _, {leave, Group, Pids}, {reply, ok}}, Counts) ->
+    lists:foldl(fun(Pid, C) ->
+                    case C of
+                        #{{Group, Pid} := Count} when Count > 1 -> C#{{Group, Pid} := Count - 1};
+                        #{} -> maps:remove({Group, Pid}, C)
+                    end
+                end, Counts, Pids);
+joined({asked, _, _Refused, _}, Counts) ->
+    Counts;
+joined({told, _, {gone, Pid, _}}, Counts) ->
+    maps:filter(fun({_, Other}, _) -> Other =/= Pid end, Counts).
+
+memberships(Node, World) ->
+    [{{{group, Group}, Pid}, length([Same || Same <- All, Same =:= Pid])}
+     || {Group, All} <- members(Node, World), Pid <- lists:usort(All)].

@@ -18,7 +18,8 @@
                       heal_at_ms := non_neg_integer(),
                       lasting := [{AfterMs :: non_neg_integer(), weft_sim_world:verb()}],
                       settle_ms := non_neg_integer()}.
-%% `lasting': faults after the healing that stay, so that the end is not the state of the start.
+%% `steps': those from `heal_at_ms' on do not take place. `lasting': faults after the healing that
+%% stay, so that the end is not the state of the start; or what else happens then.
 
 -define(SAFETY_MS, 60000).
 -define(SETTLE_MS, 20000).

@@ -3,7 +3,7 @@
 %% trace, and an observer. Nothing that happens depends on it, except that a violation ends the run.
 -module(weft_sim_witness).
 
--export([new/1, event/1, sent/5, notice/5, traced/3, view_changed/6, settled/3,
+-export([new/1, event/1, sent/5, notice/5, happened/5, traced/3, view_changed/6, settled/3,
          violation/1, view_changed_us/1, counters/1, observed/1, trace/1]).
 -export_type([witness/0]).
 
@@ -15,6 +15,8 @@
     is_traced :: boolean(),
     trace = [] :: [{NowUs :: non_neg_integer(), term()}],
     observer :: none | {module(), State :: term()},
+    %% Does the observer want to know what machines are asked?
+    is_asking :: boolean(),
     is_weighed :: boolean(),
     events = 0 :: non_neg_integer(),
     messages = 0 :: non_neg_integer(),
@@ -25,10 +27,14 @@
 -spec new(map()) -> witness().
 new(Options) ->
     Checkers = maps:get(checkers, Options, []),
+    Observer = maps:get(observer, Options, none),
     #witness{checkers = Checkers, watching = weft_sim_checker:watching(Checkers),
-             observer = maps:get(observer, Options, none),
+             observer = Observer, is_asking = is_asking(Observer),
              is_weighed = maps:get(weigh, Options, true),
              is_traced = maps:get(trace, Options, false)}.
+
+is_asking(none) -> false;
+is_asking({Module, _State}) -> lists:member({happened, 5}, Module:module_info(exports)).
 
 %% @doc Something happens.
 -spec event(witness()) -> witness().
@@ -52,6 +58,14 @@ weigh(Msg, #witness{messages = Messages, bytes = Bytes} = Witness) ->
 notice(Node, Machine, Notice, NowUs, Witness) ->
     observe(notice, Node, Machine, Notice, NowUs,
             traced({notice, Node, Machine, Notice}, NowUs, Witness)).
+
+%% @doc A machine starts, is asked or told something, or replies.
+-spec happened(node(), Machine :: atom(), weft_sim_observer:happening(),
+               NowUs :: non_neg_integer(), witness()) -> witness().
+happened(_Node, _Machine, _What, _NowUs, #witness{is_asking = false} = Witness) ->
+    Witness;
+happened(Node, Machine, What, NowUs, Witness) ->
+    observe(happened, Node, Machine, What, NowUs, Witness).
 
 observe(_What, _Node, _Machine, _Term, _NowUs, #witness{observer = none} = Witness) ->
     Witness;

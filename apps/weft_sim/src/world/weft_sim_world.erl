@@ -243,13 +243,15 @@ verb(heal_all, #world{nodes = Nodes, network = Network} = World) ->
     lists:foldl(fun(Name, W) -> verb({start, Name}, verb({resume, Name}, W)) end, Healed,
                 lists:sort(maps:keys(Nodes)));
 verb({command, Name, Machine, Command}, World) ->
-    if_running(Name, Machine, {command, {sim, Name}, Command}, World);
+    #{events := Number} = counters(World),
+    Ref = {sim, Name, Number},
+    if_running(Name, Machine, {asked, Ref, Command}, {command, Ref, Command}, World);
 verb({notice, Name, Machine, Notice}, World) ->
-    if_running(Name, Machine, {notice, Notice}, World).
+    if_running(Name, Machine, {told, Notice}, {notice, Notice}, World).
 
-if_running(Name, Machine, Event, World) ->
+if_running(Name, Machine, What, Event, World) ->
     case state(Name, World) of
-        running -> to_machine(Name, Machine, Event, World);
+        running -> to_machine(Name, Machine, Event, happened(Name, Machine, What, World));
         _ -> World
     end.
 
@@ -265,7 +267,8 @@ start_machine(Name, Machine, Generation, #world{machines = Machines, seed = Seed
             incarnation => weft_sim_node:incarnation(Node)},
     {Started, Effects} = weft_sim_machines:start(Name, {Machine, Module, maps:merge(Options, Run)},
                                                  Generation, weft_sim_node:machines(Node)),
-    perform(Name, Machine, Effects, put_machines(Name, Started, World)).
+    perform(Name, Machine, Effects,
+            happened(Name, Machine, started, put_machines(Name, Started, World))).
 
 %% Like a driver that crashed: its views are cleared and it hears anew of the links that are up.
 restart_machine(Name, Machine, World0) ->
@@ -397,8 +400,8 @@ perform_one({view, Key, Value}, Name, Machine, #world{now_us = NowUs, witness = 
     Now#world{witness = weft_sim_witness:view_changed(Name, Key, Value, Now, NowUs, Witness)};
 perform_one({notice, Notice}, Name, Machine, #world{now_us = NowUs, witness = Witness} = World) ->
     World#world{witness = weft_sim_witness:notice(Name, Machine, Notice, NowUs, Witness)};
-perform_one({reply, _Ref, Reply}, Name, Machine, World) ->
-    traced({reply, Name, Machine, Reply}, World);
+perform_one({reply, Ref, Reply}, Name, Machine, World) ->
+    traced({reply, Name, Machine, Reply}, happened(Name, Machine, {replied, Ref, Reply}, World));
 perform_one({exit, Pid, Reason}, Name, Machine, #world{now_us = NowUs} = World) ->
     at(NowUs, {verb, {notice, node(Pid), Machine, {gone, Pid, Reason}}},
        traced({exit, Name, Pid, Reason}, World));
@@ -431,6 +434,9 @@ machines(Name, World) -> weft_sim_node:machines(node_of(Name, World)).
 
 put_machines(Name, Machines, World) ->
     put_node(Name, weft_sim_node:with_machines(Machines, node_of(Name, World)), World).
+
+happened(Name, Machine, What, #world{witness = Witness, now_us = NowUs} = World) ->
+    World#world{witness = weft_sim_witness:happened(Name, Machine, What, NowUs, Witness)}.
 
 traced(What, #world{witness = Witness, now_us = NowUs} = World) ->
     World#world{witness = weft_sim_witness:traced(What, NowUs, Witness)}.
