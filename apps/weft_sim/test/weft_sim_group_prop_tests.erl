@@ -113,6 +113,7 @@ run(Seed, Steps, UntilMs) ->
     Machines = [{topology, weft_static_core, #{links => ?LINKS}},
                 {groups, weft_group_gossip_core, #{}}],
     World = weft_sim_world:new(#{seed => Seed, machines => fun(_Node) -> Machines end,
+                                 observer => {weft_sim_answers, weft_sim_answers:new()},
                                  checkers => [], trace => true}),
     Schedule = fun({AtMs, Verb}, W) -> weft_sim_world:schedule(AtMs, Verb, W) end,
     weft_sim_world:run_until(UntilMs, lists:foldl(Schedule, World,

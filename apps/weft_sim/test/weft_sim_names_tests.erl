@@ -265,8 +265,8 @@ owner_and_heir(Steps) ->
 registered(AtMs, Node) ->
     {AtMs, {command, Node, names, {register, one, {Node, AtMs}, none, tell, 1000}}}.
 
-%% Messages take up to 100 ms, so a round trip takes longer than a tick (37 ms), and often longer than
-%% a heartbeat.
+%% Messages take up to 100 ms, so a round trip takes longer than a tick (37 ms), and some longer
+%% than a heartbeat.
 names_are_got_over_slow_links_test_() ->
     [{timeout, 600, ?_assertEqual(none, violation(over_slow_links(Name, Seed)))}
      || {Name, Seed} <- [{strong_faults, 1}, {strong_crashes, 7}]].

@@ -24,6 +24,8 @@
 -define(SAFETY_MS, 60000).
 -define(SETTLE_MS, 20000).
 -define(SWIM_SETTLE_MS, 60000).
+%% So long groups are changed after the healing.
+-define(GROUPS_AFTER_MS, 4000).
 
 %% @doc All scenarios.
 -spec names() -> [atom()].
@@ -97,11 +99,15 @@ build(group_changes, Nodes) ->
                 {groups, weft_group_gossip_core, #{groups => #{first => lists:sublist(Nodes, 3)}}}],
     Cut = lists:usort([pick(Pairs) || _ <- lists:seq(1, length(Pairs) div 10)]),
     #{world => #{machines => fun(_Node) -> Machines end,
+                 observer => {weft_sim_answers, weft_sim_answers:new()},
                  checkers => [{weft_sim_group_checker, #{apart => Cut}}]},
       steps => starts(Nodes, 1000) ++ group_changes(Nodes)
           ++ faults(Nodes, all_pairs(Nodes), [cut, cut_one_way, crash, restart, pause]),
-      heal_at_ms => ?SAFETY_MS, lasting => [{at(1000), {cut, A, B}} || {A, B} <- Cut],
-      settle_ms => ?SETTLE_MS};
+      heal_at_ms => ?SAFETY_MS,
+      lasting => [{at(1000), {cut, A, B}} || {A, B} <- Cut]
+          ++ [{at(?GROUPS_AFTER_MS), {command, Node, groups, group_change(Node, Nodes)}}
+              || Node <- Nodes],
+      settle_ms => ?GROUPS_AFTER_MS + ?SETTLE_MS};
 build(mesh_churn, Nodes) ->
     Pairs = all_pairs(Nodes),
     mesh(Nodes, Nodes, [], faults(Nodes, Pairs, [cut, cut_one_way, crash, restart, pause]));
@@ -171,7 +177,8 @@ own({Module, OptionsOf}, Seed, NodeCount) ->
     Scenario#{world := World#{checkers := [Own | lists:keydelete(weft_sim_link_checker, 1,
                                                                  Checkers)]}}.
 
-%% Few names, so that they clash, and some of the changes at the same moment.
+%% Few names, so that they clash, and some of the changes at the same moment. One name of each node
+%% is used by no other, so it is known what becomes of it.
 group_changes(Nodes) ->
     lists:append([[{AtMs, {command, Node, groups, group_change(Node, Nodes)}}
                    || Node <- [pick(Nodes) || _ <- lists:seq(1, pick([1, 1, 4]))]]
@@ -179,7 +186,7 @@ group_changes(Nodes) ->
                      AtMs <- [2000 + at(?SAFETY_MS - 3000)]]).
 
 group_change(Node, Nodes) ->
-    Name = pick([first, g1, g2, g3]),
+    Name = pick([first, g1, g2, g3, {own, Node}]),
     Some = [pick(Nodes) || _ <- lists:seq(1, at(5))],
     pick([{create, Name, [Node | Some]}, {create, Name, [Node | Some]}, {create, Name, Some},
           {add, Name, Some}, {add, Name, Some}, {remove, Name, Some}, {leave, Name},
