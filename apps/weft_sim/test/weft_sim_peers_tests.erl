@@ -140,6 +140,34 @@ broadcasts_beyond_their_limits_are_caught_test() ->
                                {weft_sim_last_hop_checker, #{below => 1}},
                                {weft_sim_redundancy_checker, #{below => 0.1}}]].
 
+%% What comes twice makes up for nothing that does not come. After a start it may come again.
+a_broadcast_that_comes_twice_is_caught_test() ->
+    Got = fun(AtMs, Node, Hops) ->
+              {AtMs, {command, Node, broadcast, {perform, [{notice, {deliver, id, Hops, <<>>}}]}}}
+          end,
+    Once = [Got(1, 'a@sim', 0), Got(2, 'b@sim', 1)],
+    Restart = [{3, {crash, 'b@sim'}}, {4, {start, 'b@sim'}}],
+    ?assertEqual(ok, delivered(Once)),
+    ?assertEqual(ok, delivered(Once ++ Restart ++ [Got(5, 'b@sim', 1)])),
+    [begin
+         {violation, Text} = delivered(Steps),
+         ?assertMatch({match, _}, re:run(Text, Words))
+     end || {Words, Steps} <- [{"1 messages came twice, among them id to b@sim",
+                                Once ++ [Got(5, 'b@sim', 1)]},
+                               {"1 messages came twice, among them id to a@sim",
+                                [Got(1, 'a@sim', 0), Got(2, 'a@sim', 1)]},
+                               {"messages reach 50.00 % of the nodes", [Got(1, 'a@sim', 0)]}]].
+
+delivered(Steps) ->
+    World = weft_sim_world:new(#{seed => 1,
+                                 machines => fun(_) -> [{broadcast, weft_sim_script, #{}}] end,
+                                 observer => {weft_sim_deliveries, weft_sim_deliveries:new()}}),
+    Started = [{0, {start, Node}} || Node <- ['a@sim', 'b@sim']],
+    weft_sim_reliability_checker:settled(
+      weft_sim_world:run_until(10, lists:foldl(fun({AtMs, Verb}, W) ->
+                                                   weft_sim_world:schedule(AtMs, Verb, W)
+                                               end, World, Started ++ Steps)), #{}).
+
 %% Each part has its first node as the seed, and knows of no other.
 run_parts(Parts) ->
     Machines = fun(Node) ->

@@ -1,20 +1,23 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Observer of broadcasts: per message, when it was sent, how many nodes got it, over how many
-%% hops at most and when the last one, and how often it was sent in full.
+%% @doc Observer of broadcasts: per message, when it was sent, which nodes got it, over how many hops
+%% at most and when the last one, and how often it was sent in full; and what a node got twice while
+%% it ran.
 -module(weft_sim_deliveries).
 -behaviour(weft_sim_observer).
 
--export([new/0, sent/5, notice/5, figures/2, messages/2]).
+-export([new/0, sent/5, notice/5, happened/5, figures/2, messages/2, repeated/1]).
 -export_type([state/0]).
 
 -record(deliveries, {
-    messages = #{} :: #{Id :: term() => message()}}).
+    messages = #{} :: #{Id :: term() => message()},
+    started = #{} :: #{node() => AtUs :: non_neg_integer()},
+    repeated = [] :: [{Id :: term(), node()}]}).
 
 -opaque state() :: #deliveries{}.
--type message() :: {SentUs :: non_neg_integer(), Nodes :: pos_integer(),
+-type message() :: {SentUs :: non_neg_integer(), Nodes :: #{node() => GotUs :: non_neg_integer()},
                     LastHops :: non_neg_integer(), LastUs :: non_neg_integer(),
                     Payloads :: non_neg_integer()}.
-%% `Nodes' counts the sender.
+%% The sender is one of the nodes.
 
 %% @doc Nothing seen yet.
 -spec new() -> state().
@@ -37,14 +40,32 @@ payload(Id, #deliveries{messages = Messages} = State) ->
 
 %% @private
 -spec notice(node(), atom(), term(), non_neg_integer(), state()) -> state().
-notice(_Node, broadcast, {deliver, Id, 0, _}, NowUs, #deliveries{messages = Messages} = State) ->
-    State#deliveries{messages = Messages#{Id => {NowUs, 1, 0, NowUs, 0}}};
-notice(_Node, broadcast, {deliver, Id, Hops, _}, NowUs, #deliveries{messages = Messages} = State) ->
+notice(Node, broadcast, {deliver, Id, 0, _}, NowUs, #deliveries{messages = Messages} = State)
+  when not is_map_key(Id, Messages) ->
+    State#deliveries{messages = Messages#{Id => {NowUs, #{Node => NowUs}, 0, NowUs, 0}}};
+notice(Node, broadcast, {deliver, Id, Hops, _}, NowUs, State) ->
+    #deliveries{messages = Messages, started = Started, repeated = Repeated} = State,
     #{Id := {SentUs, Nodes, LastHops, _, Payloads}} = Messages,
-    Message = {SentUs, Nodes + 1, max(Hops, LastHops), NowUs, Payloads},
-    State#deliveries{messages = Messages#{Id := Message}};
+    Message = {SentUs, Nodes#{Node => NowUs}, max(Hops, LastHops), NowUs, Payloads},
+    IsAgain = maps:get(Node, Nodes, -1) >= maps:get(Node, Started, 0),
+    State#deliveries{messages = Messages#{Id := Message},
+                     repeated = [{Id, Node} || IsAgain] ++ Repeated};
 notice(_Node, _Machine, _Notice, _NowUs, State) ->
     State.
+
+%% @private
+-spec happened(node(), atom(), weft_sim_observer:happening(), non_neg_integer(), state()) ->
+          state().
+happened(Node, broadcast, started, NowUs, #deliveries{started = Started} = State) ->
+    State#deliveries{started = Started#{Node => NowUs}};
+happened(_Node, _Machine, _What, _NowUs, State) ->
+    State.
+
+%% @doc What a node got more than once while it ran.
+-spec repeated(weft_sim_world:world()) -> [{Id :: term(), node()}].
+repeated(World) ->
+    #deliveries{repeated = Repeated} = weft_sim_world:observed(World),
+    lists:reverse(Repeated).
 
 %% @doc Figures of the messages sent since the option `since_ms' (0), against the nodes that run
 %% now. Redundancy is the number of full messages over that needed, less one (RMR in the
@@ -53,12 +74,12 @@ notice(_Node, _Machine, _Notice, _NowUs, State) ->
 figures(World, Options) ->
     SinceUs = 1000 * maps:get(since_ms, Options, 0),
     #deliveries{messages = All} = weft_sim_world:observed(World),
-    Live = length(weft_sim_world:running(World)),
+    Running = weft_sim_world:running(World),
     Messages = [Message || {SentUs, _, _, _, _} = Message <- lists:sort(maps:values(All)),
                            SentUs >= SinceUs],
-    Reached = [Nodes / Live || {_, Nodes, _, _, _} <- Messages],
+    Reached = [share(Nodes, Running) || {_, Nodes, _, _, _} <- Messages],
     Hops = [LastHops || {_, _, LastHops, _, _} <- Messages],
-    Redundancy = [Payloads / max(1, Nodes - 1) - 1 || {_, Nodes, _, _, Payloads} <- Messages],
+    Redundancy = [redundancy(Payloads, Nodes) || {_, Nodes, _, _, Payloads} <- Messages],
     Times = [(LastUs - SentUs) / 1000 || {SentUs, _, _, LastUs, _} <- Messages],
     #{messages => length(Messages),
       reliability => mean(Reached), least_reached => lists:min(Reached),
@@ -72,11 +93,17 @@ figures(World, Options) ->
           [#{reached | last_hop | last_ms | redundancy => number()}].
 messages(World, SinceMs) ->
     #deliveries{messages = All} = weft_sim_world:observed(World),
-    Live = length(weft_sim_world:running(World)),
-    [#{reached => Nodes / Live, last_hop => Hops, last_ms => (LastUs - SentUs) / 1000,
-       redundancy => Payloads / max(1, Nodes - 1) - 1}
+    Running = weft_sim_world:running(World),
+    [#{reached => share(Nodes, Running), last_hop => Hops, last_ms => (LastUs - SentUs) / 1000,
+       redundancy => redundancy(Payloads, Nodes)}
      || {SentUs, Nodes, Hops, LastUs, Payloads} <- lists:sort(maps:values(All)),
         SentUs >= 1000 * SinceMs].
+
+share(Nodes, Running) ->
+    length([Node || Node <- Running, is_map_key(Node, Nodes)]) / length(Running).
+
+redundancy(Payloads, Nodes) ->
+    Payloads / max(1, map_size(Nodes) - 1) - 1.
 
 mean(Numbers) ->
     lists:sum(Numbers) / length(Numbers).

@@ -139,15 +139,15 @@ build(clients_loss, Nodes) ->
                           || {N, Node} <- lists:zip(lists:seq(1, length(Kept)), Kept)]),
     client_server(Servers, Clients, Steps, [{at(1000), {crash, Node}} || Node <- Lost]);
 build(peers_churn, Nodes) ->
-    peers(Nodes, faults(Nodes, all_pairs(Nodes), [cut, cut_one_way, crash, restart, pause]));
+    peers(Nodes, faults(Nodes, all_pairs(Nodes), [cut, cut_one_way, crash, restart, pause]),
+          ?SAFETY_MS);
 build(peers_leave, Nodes) ->
     {Back, Staying} = lists:split(length(Nodes) div 4, Nodes),
     peers(Nodes, lists:append([gone(Node, 6000 + at(20000), 30000 + at(29000)) || Node <- Back])
-          ++ faults(Staying, all_pairs(Staying), [cut, restart]));
+          ++ faults(Staying, all_pairs(Staying), [cut, restart]), ?SAFETY_MS);
 build(peers_split, Nodes) ->
     {One, Other} = lists:split(length(Nodes) div 2, Nodes),
-    Scenario = peers(Nodes, [{10000, {partition, [One, Other]}}]),
-    Scenario#{heal_at_ms := 610000};
+    peers(Nodes, [{10000, {partition, [One, Other]}}], 610000);
 build(peers_near, Nodes) ->
     near(build(peers_churn, Nodes));
 build(Name, Nodes) when Name =:= session_faults; Name =:= session_lanes;
@@ -229,7 +229,7 @@ client_server(Servers, Clients, Faults, Lasting) ->
 %% Neighbours are whom it may be, and at times somebody looks for another one; so which links are up
 %% and whether it is quiet are no questions here, and routes may just be about to change. Shuffles
 %% and probes are five times as frequent as usual, to fit into the time.
-peers(Nodes, Faults) ->
+peers(Nodes, Faults, HealMs) ->
     Options = #{seeds => lists:sublist(Nodes, 2), shuffle_ms => 2000, probe_ms => 12000},
     Scenario = routed({weft_peer_to_peer_core, Options}, all_pairs(Nodes), starts(Nodes, 5000),
                       Faults),
@@ -238,7 +238,10 @@ peers(Nodes, Faults) ->
                          Scenario),
     Broadcasts = [{?SETTLE_MS + at(10000), {command, Node, broadcast, {broadcast, <<>>}}}
                   || Node <- Nodes],
-    Scenario#{lasting := Cuts ++ Broadcasts, settle_ms := 2 * ?SETTLE_MS,
+    Among = [{?SETTLE_MS + at(HealMs - ?SETTLE_MS), Verb} || {_AtMs, Verb} <- Broadcasts],
+    #{steps := Steps} = Scenario,
+    Scenario#{steps := Steps ++ Among, heal_at_ms := HealMs,
+              lasting := Cuts ++ Broadcasts, settle_ms := 2 * ?SETTLE_MS,
               world := World#{machines := fun(Node) -> Machines(Node)
                                                   ++ [{broadcast, weft_plumtree_core, #{}}]
                                           end,
@@ -246,7 +249,7 @@ peers(Nodes, Faults) ->
                               checkers := [{weft_sim_connectivity_checker, #{}},
                                            {weft_sim_symmetry_checker, #{}},
                                            {weft_sim_degree_checker, #{}},
-                                           {weft_sim_reliability_checker, #{}},
+                                           {weft_sim_reliability_checker, #{since_ms => HealMs}},
                                            {weft_sim_patient_checker,
                                             #{checker => {weft_sim_route_checker, #{}}}}
                                            | Checkers]}}.
