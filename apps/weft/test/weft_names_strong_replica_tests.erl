@@ -91,6 +91,37 @@ lasting(Leader, {Self, {Node, _} = Other}, FromMs, ToMs) ->
                     {L2, Answers ++ [Answer || {'d@x', _} = Answer <- Out2]}
                 end, {Leader, []}, lists:seq(FromMs, ToMs, 100)).
 
+%% Another round begins at each tick while the last one is not acknowledged.
+requests_are_answered_where_a_round_trip_is_longer_than_a_tick_test() ->
+    #{lease_ms := LeaseMs, margin_ms := MarginMs} = options(),
+    {Founder, _} = leading(1000),
+    OpenMs = 1200 + LeaseMs + MarginMs,
+    {Open, []} = lasting(Founder, {?A, ?B}, 1000, OpenMs),
+    {_, Answered} =
+        lists:foldl(fun(NowMs, {{L0, UnderWay}, Count}) ->
+                        {Arrived, Later} = lists:partition(fun({AtMs, _}) -> AtMs =< NowMs end,
+                                                           UnderWay),
+                        {L1, Out1} = in_turn([fun(L) -> ?REPLICA:handle(?B, Ack, L, env(?A, NowMs))
+                                              end || {_, Ack} <- Arrived], L0),
+                        {L2, Out2} = in_turn([fun(L) -> read(NowMs, L) end,
+                                              fun(L) -> ?REPLICA:tick(L, env(?A, NowMs)) end], L1),
+                        Acks = [{NowMs + 250, {ack, Ballot, Round}}
+                                || {'b@x', {append, Ballot, Round, _, _, _}} <- Out1 ++ Out2],
+                        {{L2, Later ++ Acks},
+                         Count + length([Id || {'d@x', {values, 9, Values}} <- Out1 ++ Out2,
+                                               {Id, _} <- Values])}
+                    end, {{Open, []}, 0}, lists:seq(OpenMs + 100, OpenMs + 3000, 100)),
+    ?assert(Answered >= 20, Answered).
+
+read(NowMs, Leader) ->
+    ?REPLICA:request('d@x', {read, 9, [{NowMs, {name, x}}]}, Leader, env(?A, NowMs)).
+
+in_turn(Steps, Leader) ->
+    lists:foldl(fun(Step, {L0, Before}) ->
+                    {L, Out} = Step(L0),
+                    {L, Before ++ Out}
+                end, {Leader, []}, Steps).
+
 a_follower_that_missed_something_gets_the_table_test() ->
     {_, Told} = leading(1000),
     [Append] = [Msg || {'b@x', Msg} <- Told],

@@ -44,6 +44,10 @@ is_at_rest(World) ->
     Later = weft_sim_world:run_until(weft_sim_world:now_ms(World) + 10000, World),
     weft_sim_peers:graph(World) =:= weft_sim_peers:graph(Later).
 
+%% Smaller clusters say little about how many neighbours a node finds.
+most_nodes_of_a_larger_cluster_have_all_neighbours_test() ->
+    ?assertMatch(#{violation := none}, weft_sim:run(peers_churn, 1, 10)).
+
 %% The root of the cluster crashes and counts from a lower incarnation when it is back. Nodes that
 %% took its beats for old ones were another part to it, and exchanged neighbours for ever.
 a_root_with_an_older_clock_leaves_the_cluster_at_rest_test() ->

@@ -248,11 +248,16 @@ peers(Nodes, Faults, HealMs) ->
                               observer => {weft_sim_deliveries, weft_sim_deliveries:new()},
                               checkers := [{weft_sim_connectivity_checker, #{}},
                                            {weft_sim_symmetry_checker, #{}},
-                                           {weft_sim_degree_checker, #{}},
+                                           {weft_sim_degree_checker, #{full => full(Nodes)}},
                                            {weft_sim_reliability_checker, #{since_ms => HealMs}},
                                            {weft_sim_patient_checker,
                                             #{checker => {weft_sim_route_checker, #{}}}}
                                            | Checkers]}}.
+
+%% The share of the nodes that have all five neighbours. Those of a small cluster may all be full but
+%% for one; and a tenth of the links is cut.
+full(Nodes) when length(Nodes) >= 10 -> 0.6;
+full(_Nodes) -> 0.0.
 
 %% Any two nodes are up to 50 ms apart. Links to measure come and go all the time, and here they
 %% count as routes (real ones do not), so routes are never right at all nodes.
