@@ -2,7 +2,8 @@
 %% @doc Schedules of faults for strong buckets of `weft_kv', and what clients saw of them, checked
 %% for linearizability. Messages are lost, repeated and overtake each other; nodes are killed,
 %% started, paused and cut off from each other; disks are lost, one after the other. In the end all
-%% is healed, and clients have to get answers, unless a majority may have lost their disks at once.
+%% is healed. Unless fewer than a majority of the replicas vote then, as too many have forgotten what
+%% they had, the clients of each node get answers, and some for each key, and all replicas vote.
 -module(weft_sim_kv).
 
 -export([run/1, history/1]).
@@ -10,7 +11,7 @@
 
 -type result() :: #{violation := none | term(), operations := non_neg_integer(),
                     done := non_neg_integer(), unknown := non_neg_integer(),
-                    rejoined := non_neg_integer()}.
+                    rejoined := non_neg_integer(), is_excused := boolean()}.
 
 -define(FAULTS_MS, 3000).
 -define(END_MS, 5600).
@@ -21,28 +22,27 @@
 %% @doc One schedule. The same seed gives the same schedule and the same result.
 -spec run(Seed :: integer()) -> result().
 run(Seed) ->
-    {Histories, Late, Rejoined} = seen(Seed),
+    {Histories, Rejoined, Lacking} = seen(Seed),
     Wrong = [{Key, Entry, States, History}
              || {Key, History} <- lists:sort(maps:to_list(Histories)),
                 {error, {Entry, States}} <- [weft_sim_linearizability:check(
                                                History, weft_sim_register_model, not_found)]],
     All = lists:append(maps:values(Histories)),
-    #{violation => case {Wrong, Late} of
+    #{violation => case {Wrong, Lacking} of
                        {[First | _], _} -> {not_linearizable, First};
-                       {[], 0} -> {nothing_was_done_after_the_healing, Seed};
+                       {[], [_ | _]} -> {not_done_after_the_healing, Lacking};
                        _ -> none
                    end,
       operations => length(All),
       done => length([done || {_, Return, _} <- All, Return =/= never]),
       unknown => length([unknown || {_, never, _} <- All]),
-      rejoined => Rejoined}.
+      rejoined => Rejoined, is_excused => Lacking =:= excused}.
 
 %% @doc What was seen of each key.
 -spec history(Seed :: integer()) -> #{binary() => [weft_sim_linearizability:entry()]}.
 history(Seed) -> element(1, seen(Seed)).
 
-%% And how many requests were carried out after the healing, if any has to be, and how many replicas
-%% voted again.
+%% And how many replicas voted again, and what was not carried out after the healing.
 seen(Seed) ->
     {Nodes, Replicas, Verbs} = schedule(Seed),
     World0 = weft_sim_datagrams:new(
@@ -54,25 +54,33 @@ seen(Seed) ->
                             end}),
     Planned = lists:foldl(fun({AtMs, Verb}, W) -> weft_sim_datagrams:schedule(AtMs, Verb, W) end,
                           World0, [{0, {start, Node}} || Node <- Nodes] ++ Verbs),
-    Notices = weft_sim_datagrams:notices(weft_sim_datagrams:run_until(?END_MS, Planned)),
+    Healed = weft_sim_datagrams:run_until(?FAULTS_MS, Planned),
+    Ended = weft_sim_datagrams:run_until(?END_MS, Healed),
+    Notices = weft_sim_datagrams:notices(Ended),
     Returns = maps:from_list([{Id, {N, Result}}
                               || {N, {_, _, {return, Id, Result}}} <- numbered(Notices)]),
-    Late = [Id || {AtMs, _, {return, Id, Result}} <- Notices, AtMs > ?FAULTS_MS + ?TIMEOUT_MS,
-                  is_done(Result)],
     {maps:from_list([{Key, [Entry || {N, {_, _, {call, Id, K, Request}}} <- numbered(Notices),
                                      K =:= Key,
                                      {Return, Result} <- [maps:get(Id, Returns, {never, never})],
                                      Entry <- weft_sim_register_model:entry(Request, N, Return,
                                                                             Result)]}
                      || Key <- lists:usort(?KEYS)]),
-     case is_majority_wiped(Replicas, Verbs) of
-         true -> excused;
-         false -> length(Late)
-     end,
-     length([rejoined || {_, _, rejoined} <- Notices])}.
+     length([rejoined || {_, _, rejoined} <- Notices]),
+     case 2 * length(voters(Replicas, Healed)) > length(Replicas) of
+         true -> lacking(Nodes, Notices) ++ (Replicas -- voters(Replicas, Ended));
+         false -> excused
+     end}.
 
-is_majority_wiped(Replicas, Verbs) ->
-    2 * length(lists:usort([Node || {_, {wipe, Node}} <- Verbs])) > length(Replicas).
+voters(Replicas, World) ->
+    [Node || Node <- Replicas,
+             weft_sim_kv_core:is_voting(weft_sim_datagrams:core(Node, World))].
+
+%% The nodes and the keys of which nothing was carried out.
+lacking(Nodes, Notices) ->
+    Late = maps:from_list([{Id, Node} || {AtMs, Node, {return, Id, Result}} <- Notices,
+                                         AtMs > ?FAULTS_MS + ?TIMEOUT_MS, is_done(Result)]),
+    Keys = [Key || {_, _, {call, Id, Key, _}} <- Notices, is_map_key(Id, Late)],
+    (Nodes -- maps:values(Late)) ++ (lists:usort(?KEYS) -- Keys).
 
 %% The order in which things happened is finer than milliseconds.
 numbered(Notices) -> lists:zip(lists:seq(1, length(Notices)), Notices).

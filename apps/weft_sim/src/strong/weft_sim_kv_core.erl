@@ -14,6 +14,7 @@
 -behaviour(weft_core).
 
 -export([init/2, handle/3]).
+-export([is_voting/1]).
 
 -define(INTRODUCE_MS, 20).
 -define(SYNC_MAX_MS, 4).
@@ -82,6 +83,11 @@ handle({message, From, {introduce, Identity}}, _NowMs, Node) ->
     acceptor({introduce, {From, introduced}, From, Identity}, Node);
 handle({message, From, {introduced, Reply}}, _NowMs, Node) ->
     acceptor({introduced, From, Reply}, Node).
+
+%% @doc Whether its replica votes: it has forgotten nothing, or was filled again.
+-spec is_voting(#node{}) -> boolean().
+is_voting(#node{acceptor = Acceptor}) ->
+    weft_kv_strong_acceptor_core:status(Acceptor) =:= voting.
 
 %% --- the replica ------------------------------------------------------------------------------
 
