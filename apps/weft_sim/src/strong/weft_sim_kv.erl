@@ -2,8 +2,9 @@
 %% @doc Schedules of faults for strong buckets of `weft_kv', and what clients saw of them, checked
 %% for linearizability. Messages are lost, repeated and overtake each other; nodes are killed,
 %% started, paused and cut off from each other; disks are lost, one after the other. In the end all
-%% is healed. Unless fewer than a majority of the replicas vote then, as too many have forgotten what
-%% they had, the clients of each node get answers, and some for each key, and all replicas vote.
+%% is healed. Unless fewer than a majority of the replicas vote then, as too many have forgotten
+%% what they had, the clients of each node get answers, and some for each key, and all replicas
+%% vote.
 -module(weft_sim_kv).
 
 -export([run/1, history/1]).
