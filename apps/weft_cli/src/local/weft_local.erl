@@ -208,7 +208,7 @@ state(#{carrier := stock}, Nodes, _Others) ->
     Alive = [ok || {_, {ok, _}} <- weft_local_control:all(Nodes, {erlang, node, []})],
     #{of_nodes => length(Nodes), nodes => length(Alive), of_routes => 0, routes => 0};
 state(#{topology := Topology}, Nodes, Others) ->
-    Statuses = [S || {_, {ok, S}} <- weft_local_control:all(Nodes, {weft, status, []})],
+    Statuses = [S || {_, {ok, S}} <- weft_local_control:all(begun(Nodes), {weft, status, []})],
     Routed = [ok || #{node := Node, routes := Routes} <- Statuses, Dest <- Others -- [Node],
                     is_map_key(Dest, Routes)],
     #{of_nodes => length(Nodes), nodes => length(Statuses), routes => length(Routed),
@@ -216,6 +216,12 @@ state(#{topology := Topology}, Nodes, Others) ->
                        undefined -> 0;
                        _ -> lists:sum([length(Others -- [Node]) || Node <- Nodes])
                    end}.
+
+%% There are routes before the services of weft have begun.
+begun(Nodes) ->
+    [Node || {Node, {ok, Applications}}
+                 <- weft_local_control:all(Nodes, {application, which_applications, []}),
+             lists:keymember(weft, 1, Applications)].
 
 died(Cluster, Member) ->
     [Member, " stopped while starting. Its log (", weft_local_files:log(Cluster, Member),
