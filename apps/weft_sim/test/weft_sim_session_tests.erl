@@ -307,8 +307,22 @@ a_stopped_kernel_that_is_not_noticed_is_found_test() ->
                  weft_sim_stopped_checker:settled(run(session_stopped, 2, UntilMs),
                                                   #{living => 'n001@sim'})
              end,
-    ?assertMatch({violation, _}, Judged(30000)),
+    %% There was no session yet, it goes on, it has ended.
+    [?assertMatch({UntilMs, {violation, _}}, {UntilMs, Judged(UntilMs)}) || UntilMs <- [1, 30000]],
     ?assertEqual(ok, Judged(95000)).
+
+%% Only silence ends it, and only after a while.
+a_stopped_kernel_that_is_noticed_too_early_is_found_test() ->
+    World = run(session_stopped, 2, 70000),
+    Judged = fun(Why, StopsMs) ->
+                 weft_sim_stopped_checker:view_changed(
+                   'n001@sim', ended, {<<1:128>>, Why, 1}, World,
+                   #{living => 'n001@sim', stops_ms => StopsMs,
+                     ends => [{'n001@sim', 'n002@sim'}]})
+             end,
+    ?assertEqual(ok, Judged(not_responding, 25000)),
+    [?assertMatch({{violation, _}, _, _}, {Judged(Why, StopsMs), Why, StopsMs})
+     || {Why, StopsMs} <- [{not_responding, 25001}, {ended, 25000}, {not_responding, 70001}]].
 
 ends([A, B]) -> #{ends => [{A, B}]}.
 

@@ -68,7 +68,9 @@ build(session_stopped, [Source, Target | _] = Nodes) ->
               world := World#{machines := fun(Node) when Node =:= Target -> silent(Machines(Node));
                                              (Node) -> Machines(Node)
                                           end,
-                              checkers := [{weft_sim_stopped_checker, #{living => Source}}]},
+                              checkers := [{weft_sim_stopped_checker,
+                                            #{living => Source, stops_ms => ?STOPS_MS,
+                                              ends => [{Source, Target}]}}]},
               settle_ms := ?STOPS_MS - ?SAFETY_MS + ?NOTICED_MS};
 build(session_lives, [Source, Target | _] = Nodes) ->
     #{steps := Steps} = Scenario = scenario(between(pick([gateways, gateways, link]), Nodes),
