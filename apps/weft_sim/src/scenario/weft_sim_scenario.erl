@@ -65,13 +65,21 @@ describe(Names) when Names =:= names_churn; Names =:= names_split ->
     weft_sim_registry_scenario:describe(Names);
 describe(StrongNames) -> weft_sim_names_scenario:describe(StrongNames).
 
-%% @doc Builds a scenario. The same arguments give the same scenario.
+%% @doc Builds a scenario, with more nodes than that if it would lack what it is named for. The same
+%% arguments give the same scenario.
 -spec build(atom(), Seed :: integer(), NodeCount :: pos_integer()) -> scenario().
 build(Name, Seed, NodeCount) ->
     %% The scenario draws from its own sequence, so that a change of the network model does not
     %% change what happens.
     _ = rand:seed(exsss, {Seed, NodeCount, erlang:phash2(Name)}),
-    build(Name, node_names(NodeCount)).
+    build(Name, node_names(max(NodeCount, least(Name)))).
+
+%% With two groups; with two clients of four servers; with a gateway between two ends.
+least(groups_churn) -> 6;
+least(clients_loss) -> 6;
+least(Session) when Session =:= session_faults; Session =:= session_silence;
+                    Session =:= session_stopped; Session =:= session_lives -> 3;
+least(_Name) -> 1.
 
 build(static_churn, Nodes) ->
     Pairs = random_graph(Nodes),
@@ -97,7 +105,7 @@ build(group_changes, Nodes) ->
     Pairs = random_graph(Nodes),
     Machines = [{topology, weft_static_core, #{links => Pairs}},
                 {groups, weft_group_gossip_core, #{groups => #{first => lists:sublist(Nodes, 3)}}}],
-    Cut = lists:usort([pick(Pairs) || _ <- lists:seq(1, length(Pairs) div 10)]),
+    Cut = tenth(Pairs),
     #{world => #{machines => fun(_Node) -> Machines end,
                  observer => {weft_sim_answers, weft_sim_answers:new()},
                  checkers => [{weft_sim_group_checker, #{apart => Cut}}]},
@@ -155,7 +163,7 @@ build(Name, Nodes) when Name =:= session_faults; Name =:= session_lanes;
                         Name =:= session_lives ->
     weft_sim_session_scenario:build(Name, Nodes);
 build(Names, Nodes) when Names =:= names_churn; Names =:= names_split ->
-    Mesh = build(weft_sim_registry_scenario:mesh(Names), Nodes),
+    Mesh = whole(all_pairs(Nodes), build(weft_sim_registry_scenario:mesh(Names), Nodes)),
     weft_sim_registry_scenario:on_top(Mesh, Nodes);
 build(StrongNames, Nodes) ->
     weft_sim_names_scenario:build(StrongNames, Nodes).
@@ -219,8 +227,9 @@ client_server(Servers, Clients, Faults, Lasting) ->
                       end
               end,
     Checked = #{servers => Servers, clients => Clients, links => Links},
-    Scenario = routed({weft_client_server_core, Options}, all_pairs(Servers),
-                      starts(Servers ++ Clients, 5000), Faults),
+    Pairs = all_pairs(Servers),
+    Scenario = whole(Pairs, routed({weft_client_server_core, Options}, Pairs,
+                                   starts(Servers ++ Clients, 5000), Faults)),
     #{world := #{checkers := Checkers} = World} = Scenario,
     Scenario#{world := World#{checkers := [{weft_sim_client_server_checker, Checked},
                                            {weft_sim_membership_checker, #{}} | Checkers]},
@@ -282,13 +291,24 @@ routed({Topology, OptionsOf}, Pairs, Starts, Faults) ->
     Machines = fun(Node) -> [{topology, Topology, OptionsOf(Node)},
                              {router, weft_router_core, #{}}]
                end,
-    Cut = lists:usort([pick(Pairs) || _ <- lists:seq(1, length(Pairs) div 10)]),
+    Cut = tenth(Pairs),
     #{world => #{machines => Machines,
                  checkers => [{weft_sim_loop_checker, #{}}, {weft_sim_distance_checker, #{}},
                               {weft_sim_link_checker, #{pairs => Pairs -- Cut}},
                               {weft_sim_route_checker, #{}}, {weft_sim_quiet_checker, #{}}]},
       steps => Starts ++ Faults, heal_at_ms => ?SAFETY_MS,
       lasting => [{at(1000), {cut, A, B}} || {A, B} <- Cut], settle_ms => ?SETTLE_MS}.
+
+%% At least one, in a small world too.
+tenth(Pairs) ->
+    lists:usort([pick(Pairs) || _ <- lists:seq(1, max(1, length(Pairs) div 10))]).
+
+%% No link is cut for good, so all of them have to be up in the end.
+whole(Pairs, #{world := #{checkers := Checkers} = World} = Scenario) ->
+    Links = {weft_sim_link_checker, #{pairs => Pairs}},
+    Scenario#{world := World#{checkers := lists:keyreplace(weft_sim_link_checker, 1, Checkers,
+                                                           Links)},
+              lasting := []}.
 
 with_swim(#{world := #{machines := Machines} = World} = Scenario) ->
     Scenario#{settle_ms := ?SWIM_SETTLE_MS,
