@@ -126,7 +126,8 @@ starts() ->
 
 run(Seed, Machines, Steps, Checkers) ->
     World0 = weft_sim_world:new(#{seed => Seed, machines => fun(_Node) -> Machines end,
-                                  checkers => Checkers, detection_ms => {10, 3000}}),
+                                  checkers => Checkers, detection_ms => {10, 3000},
+                                  observer => {weft_sim_answers, weft_sim_answers:new()}}),
     World = lists:foldl(fun({AtMs, Verb}, W) -> weft_sim_world:schedule(AtMs, Verb, W) end, World0,
                         known_machines(Machines, Steps)),
     weft_sim_world:settled(weft_sim_world:run_until(?STEPS_MS + ?SETTLE_MS, World)).
