@@ -32,8 +32,9 @@
                     acked := non_neg_integer(), reads_of_own := non_neg_integer(),
                     hints := non_neg_integer(), handed := non_neg_integer()}.
 %% `stale': reads that missed an own write. `lost': acknowledged writes that owners do not have.
-%% `left': hints that are still kept. `hints', `handed': how many there were at most, and how many
-%% partitions have another owner in the end.
+%% `left': hints that are still kept. `moving': partitions that do not belong to whom the plan wants
+%% for them, as a node knows it. `lacking': those that do not count yet. `hints', `handed': how many
+%% there were at most, and how many partitions have another owner in the end.
 
 %% @doc One schedule, with these options of the bucket. The same seed gives the same result.
 -spec run(Seed :: integer(), map()) -> result().
@@ -194,10 +195,24 @@ checked(Notices, Cores, Counts) ->
             lost => [{Key, Value} || Key <- ?KEYS, Pair <- pairs(Key, Cores),
                                      Value <- missing([V || {K, V} <- Acked, K =:= Key], Pair,
                                                       Seen)],
-            left => [{Name, Count} || {Name, Core} <- Cores,
-                                      {Count, _} <- [weft_sim_store_node:waiting(Core)], Count > 0],
+            left => of_nodes(fun hints/1, Cores),
+            moving => of_nodes(fun(Core) -> moving(weft_sim_store_node:ring(Core)) end, Cores),
+            lacking => of_nodes(fun weft_sim_store_node:lacking/1, Cores),
             acked => length(Acked),
             reads_of_own => length([read || {_, [_ | _], _} <- Reads])}.
+
+of_nodes(What, Cores) ->
+    [{Name, Found} || {Name, Core} <- Cores, [_ | _] = Found <- [What(Core)]].
+
+hints(Core) ->
+    [Count || {Count, _} <- [weft_sim_store_node:waiting(Core)], Count > 0].
+
+%% A node that never joined knows no ring.
+moving(none) -> [];
+moving(Ring) ->
+    [Moving || {Owner, Planned} = Moving <- lists:zip(weft_ring_table:owners(Ring),
+                                                      weft_ring_table:planned(Ring)),
+               Owner =/= Planned].
 
 %% What each client has written with an acknowledgement so far, what its client had when a read
 %% began, and with that what each read has found.

@@ -17,7 +17,7 @@
 -module(weft_sim_store_node).
 -behaviour(weft_core).
 
--export([init/2, handle/3, waiting/1, items/1, ring/1]).
+-export([init/2, handle/3, waiting/1, items/1, ring/1, lacking/1]).
 
 -define(P, weft_sim_store_partition).
 -define(PARTITIONS, 8).
@@ -67,6 +67,14 @@ items(#node{ring = Ring, partitions = Partitions}) ->
 %% @doc The ring as this node knows it.
 -spec ring(#node{}) -> none | weft_ring_table:ring().
 ring(#node{ring = Ring}) -> weft_ring_core:ring(Ring).
+
+%% @doc The partitions of this node that do not count yet, as they may have forgotten what they had.
+-spec lacking(#node{}) -> [non_neg_integer()].
+lacking(#node{ring = Core, partitions = Partitions}) ->
+    [Number || Number <- weft_ring_core:mine(Core), #{Number := P} <- [Partitions],
+               lacking(Number, P) =/= []].
+
+lacking(Number, P) -> weft_kv_recall:lacking(Number, ?PARTITIONS, [3], ?P:recall(P)).
 
 %% @private
 init(Self, #{disk := Disk0, incarnation := Incarnation, seed := Seed} = Options) ->
@@ -339,7 +347,7 @@ compare(#node{options = #{forgets := true}, ring = Core, asked = Asked} = Node0)
     %% On a real node the comparisons in turn start them.
     Node = lists:foldl(fun(Number, N) -> with(Number, fun(P) -> P end, N) end, Node0, Mine),
     case [Pair || Number <- Mine, #{Number := P} <- [Node#node.partitions],
-                  Pair <- weft_kv_recall:lacking(Number, ?PARTITIONS, [3], ?P:recall(P))] of
+                  Pair <- lacking(Number, P)] of
         [] -> Node;
         Lacking ->
             Pid = compared(lists:nth(1 + Asked rem length(Lacking), Lacking), Node),

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Observer of broadcasts: per message, when it was sent, which nodes got it, over how many
-%% hops at most and when the last one, and how often it was sent in full; and what a node got
-%% twice while it ran.
+%% hops at most and when the last one, and how often it was sent in full; and what a node got twice
+%% while it ran.
 -module(weft_sim_deliveries).
 -behaviour(weft_sim_observer).
 

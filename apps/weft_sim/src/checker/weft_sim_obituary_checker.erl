@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Invariants, once settled: who was told of the end of a node, and was not started again since,
-%% knows of it; and all nodes of a component know of the same ends.
+%% @doc Invariants, once settled: who was told of the end of a node, and was not started again
+%% since, knows of it; and all nodes of a component know of the same ends.
 %%
 %% Option: `forgotten' (false): time enough has passed for all of them to know of none. Needs the
 %% observer `weft_sim_answers'.

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Limit: broadcasts reach at least the share `least' (1.0) of the running nodes on average,
+%% @doc Limit: broadcasts reach at least the share `least' (1.0) of the running nodes on average;
 %% and no node gets one twice while it runs.
 %%
 %% Option: `since_ms' (0), messages sent earlier need not reach anybody. Needs the observer

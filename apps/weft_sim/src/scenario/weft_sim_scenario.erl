@@ -263,8 +263,8 @@ peers(Nodes, Faults, HealMs) ->
                                             #{checker => {weft_sim_route_checker, #{}}}}
                                            | Checkers]}}.
 
-%% The share of the nodes that have all five neighbours. Those of a small cluster may all be full
-%% but for one; and a tenth of the links is cut.
+%% The share of the nodes that have all five neighbours. In a small cluster others may have no place
+%% for the one that lacks a neighbour; and a tenth of the links is cut.
 full(Nodes) when length(Nodes) >= 10 -> 0.6;
 full(_Nodes) -> 0.0.
 

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Invariant: a node whose kernel stands still is taken for dead, though its links go on, and
 %% acknowledge what comes. The other node ends its session with it because it hears no ticks, not
-%% before three quarters of `net_ticktime', and in the end has none. Until the kernel stops all is as
-%% `weft_sim_session_checker' says; and what is delivered, always.
+%% before three quarters of `net_ticktime', and in the end has none. Until the kernel stops all is
+%% as `weft_sim_session_checker' says; and what is delivered, always.
 %%
 %% Options: `living', the other node; `stops_ms', when the kernel stops; those of
 %% `weft_sim_session_checker'.
@@ -34,7 +34,8 @@ view_changed(Node, Key, Value, World, Options) ->
 -spec settled(weft_sim_world:world(), #{living := node(), atom() => term()}) ->
           weft_sim_checker:verdict().
 settled(World, #{living := Living}) ->
-    case {weft_sim_session_core:info_of(Living, World), weft_sim_world:view(Living, ended, World)} of
+    Info = weft_sim_session_core:info_of(Living, World),
+    case {Info, weft_sim_world:view(Living, ended, World)} of
         {#{incarnations := {_Own, Peer}}, _} when is_integer(Peer) ->
             {violation, io_lib:format("~s takes a node for alive whose kernel has stopped",
                                       [Living])};
