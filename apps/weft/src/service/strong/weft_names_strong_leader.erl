@@ -180,9 +180,11 @@ is_due(#leader{round = Round, confirmed = Confirmed, sent_ms = SentMs, whole_ms 
 
 %% --- rounds -----------------------------------------------------------------------------------
 
-%% Only rounds with answers are waited for. Where a round trip is longer than a tick, rounds without
-%% requests follow each other all the time, and the last one is never confirmed.
-flush(#leader{urgent = true, answers = [], table = Table} = Leader, Env) ->
+%% Of later rounds than the first only those with answers are waited for. Where a round trip is
+%% longer than a tick, rounds without requests follow each other all the time, and the last one is
+%% never confirmed.
+flush(#leader{urgent = true, answers = [], confirmed = Confirmed, table = Table} = Leader, Env)
+  when Confirmed > 0 ->
     case weft_names_strong_table:is_open(Table) andalso not is_still(Leader, Env) of
         true -> flushed(Leader, Env);
         false -> {Leader, []}
