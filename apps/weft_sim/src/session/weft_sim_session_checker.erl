@@ -16,7 +16,8 @@
 
 %% @doc An end itself notices a frame that is not the next one of its sender, and that it goes on
 %% with another incarnation of its peer.
--spec view_changed(node(), term(), term(), weft_sim_world:world(), #{ends := [{node(), node()}]}) ->
+-spec view_changed(node(), term(), term(), weft_sim_world:world(),
+                   #{ends := [{node(), node()}], atom() => term()}) ->
           weft_sim_checker:verdict().
 view_changed(Node, disorder, What, _World, _Options) ->
     {violation, io_lib:format("~s got what must not come: ~0p", [Node, What])};
