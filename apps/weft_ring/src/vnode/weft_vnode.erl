@@ -200,11 +200,9 @@ request(Module, {Partition, Node, _} = Place, Request, TimeoutMs) ->
     case weft_vnode_names:name(Module, Partition) of
         {ok, Name} ->
             Server = {Name, Node},
-            Result = case is_known(Server) andalso called(Server, Request, TimeoutMs) of
-                         None when None =:= false; None =:= noproc, Node =:= node() ->
-                             started(Module, Place, Name, Request, TimeoutMs);
-                         noproc -> {error, without_process(Node)};
-                         Answer -> Answer
+            Result = case is_known(Server) of
+                         true -> asked(Module, Place, Name, Request, TimeoutMs);
+                         false -> started(Module, Place, Name, Request, TimeoutMs)
                      end,
             ok = seen(Server, Result),
             Result;
@@ -216,6 +214,14 @@ request(Module, {Partition, Node, _} = Place, Request, TimeoutMs) ->
 %% first, unless it is known that there is one.
 is_known({_, Node}) when Node =:= node() -> true;
 is_known(Server) -> weft_vnode_watch:find(Server) =/= unknown.
+
+%% On this node it was not sent if there was no process.
+asked(Module, {_, Node, _} = Place, Name, Request, TimeoutMs) ->
+    case called({Name, Node}, Request, TimeoutMs) of
+        noproc when Node =:= node() -> started(Module, Place, Name, Request, TimeoutMs);
+        noproc -> {error, without_process(Node)};
+        Answer -> Answer
+    end.
 
 without_process(Node) when Node =:= node() -> moved;
 without_process(_Other) -> {unknown, noproc}.
