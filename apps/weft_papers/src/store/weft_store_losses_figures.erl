@@ -62,11 +62,7 @@ elastic(Results) ->
 is_back(Cell, Metric, Results) ->
     times_measured(Cell, Metric, Results) =:= times_measured(Cell, <<"calls">>, Results).
 
-times_measured(Cell, Metric, Results) ->
-    case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
-        {ok, #{count := Count}} -> Count;
-        none -> 0
-    end.
+times_measured(Cell, Metric, Results) -> of_measured(count, Cell, Metric, Results).
 
 back(Cell, Metric, Results) ->
     Runs = io_lib:format("in ~b of ~b runs", [times_measured(Cell, Metric, Results),
@@ -143,15 +139,13 @@ available_verdict(Done, Failed, _Lost, Fewest) when Done + Failed >= ?OPERATIONS
     weft_papers_verdict:with_failures(Fewest, agrees);
 available_verdict(_Done, _Failed, _Lost, _Fewest) -> open.
 
-fewest(Cell, Metric, Results) ->
-    case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
-        {ok, #{low := Low}} -> Low;
-        none -> 0
-    end.
+fewest(Cell, Metric, Results) -> of_measured(low, Cell, Metric, Results).
 
-sum(Cell, Metric, Results) ->
+sum(Cell, Metric, Results) -> of_measured(sum, Cell, Metric, Results).
+
+of_measured(What, Cell, Metric, Results) ->
     case weft_report_results:measured(Cell, ?VARIANT, Metric, Results) of
-        {ok, #{sum := Sum}} -> Sum;
+        {ok, Measured} -> map_get(What, Measured);
         none -> 0
     end.
 
