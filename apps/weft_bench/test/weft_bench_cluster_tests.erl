@@ -17,14 +17,14 @@ groups_get_names_and_nodes_test() ->
 %% Clusters of different sizes are compared with each other.
 nodes_of_all_clusters_have_the_same_flags_test() ->
     Flags = fun(Count) ->
-                weft_bench_nodes:flags({cluster, weft_bench_cluster:shape(Count, [])})
+                weft_bench_nodes:flags(stock, {cluster, weft_bench_cluster:shape(Count, [])})
             end,
     ?assertEqual([Flags(1)], lists:usort([Flags(Count) || Count <- lists:seq(1, 40)])),
-    ?assertEqual([Flags(1)], lists:usort([weft_bench_nodes:flags({fan, Count})
+    ?assertEqual([Flags(1)], lists:usort([weft_bench_nodes:flags(stock, {fan, Count})
                                           || Count <- [2, 10]])),
-    ?assertEqual(["+S", "1:1"], lists:sublist(Flags(1) -- weft_bench_nodes:flags(pair), 2)),
-    ?assertEqual([weft_bench_nodes:flags(pair)],
-                 lists:usort([weft_bench_nodes:flags(Layout)
+    ?assertEqual(["+S", "1:1"], lists:sublist(Flags(1) -- weft_bench_nodes:flags(stock, pair), 2)),
+    ?assertEqual([weft_bench_nodes:flags(stock, pair)],
+                 lists:usort([weft_bench_nodes:flags(stock, Layout)
                               || Layout <- [alone, trio, {cluster, (weft_bench_cluster:shape(3, []))
                                                                        #{schedulers => all}}]])).
 

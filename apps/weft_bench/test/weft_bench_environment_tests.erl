@@ -43,7 +43,7 @@ only_flags_that_nodes_have_are_told_test() ->
     {ok, Load} = weft_load_config:check([{driver, none}]),
     ?assertEqual([], [Key || {"flags" ++ _ = Key, _} <- weft_load_files:environment(Load)]),
     Cluster = {cluster, weft_bench_cluster:shape(9, [])},
-    Told = fun(Layout) -> lists:append(lists:join(" ", weft_bench_nodes:flags(Layout))) end,
+    Told = fun(Layout) -> lists:append(lists:join(" ", weft_bench_nodes:flags(stock, Layout))) end,
     ?assertEqual([], weft_bench_environment:of_nodes([])),
     ?assertEqual([{"flags_of_nodes", Told(pair)}],
                  weft_bench_environment:of_nodes([{stock, pair}, {weft_1, pair}, {stock, alone}])),

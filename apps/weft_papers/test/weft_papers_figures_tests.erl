@@ -454,7 +454,7 @@ each_figure_has_cells_test() ->
 all_clusters_of_a_figure_have_the_same_flags_test() ->
     [?assertMatch({Id, [_]}, {Id, Flags})
      || #{id := Id, cells := Cells} <- weft_papers_figures:figures(), Options <- [[], ["--quick"]],
-        [_ | _] = Flags <- [lists:usort([weft_bench_nodes:flags(Layout)
+        [_ | _] = Flags <- [lists:usort([weft_bench_nodes:flags(stock, Layout)
                                          || #{layout := {_, _} = Layout}
                                                 <- weft_papers_found:cells(Cells ++ Options)])]].
 

@@ -15,7 +15,7 @@
 -module(weft_bench_nodes).
 
 -export([start/3, stop/1, call/5, ahead_us/2, node/2, roles/1, roles/2, cpu_us/1, cpu_us_of/1,
-         flags/1, flags/2, variant/1, os_pid/2, resident_bytes/2, kill/2, restart/2, counters/1,
+         flags/2, variant/1, os_pid/2, resident_bytes/2, kill/2, restart/2, counters/1,
          code_path/0, paths/1]).
 -export_type([nodes/0, role/0, layout/0, context/0]).
 
@@ -141,10 +141,15 @@ node_name(Role, Names) ->
     {Name, Host} = maps:get(Role, Names),
     list_to_atom(Name ++ "@" ++ Host).
 
-%% @doc Flags of the emulator and the kernel that all nodes of a layout have.
--spec flags(layout()) -> [string()].
-flags(Layout) ->
-    emulator_flags(Layout) ++ ["-connect_all", "false"].
+%% @doc Flags of the emulator and the kernel that all nodes of a variant have in a layout. Kernels
+%% of a mesh connect with all others.
+-spec flags(weft_bench_variant:variant(), layout()) -> [string()].
+flags(Variant, Layout) ->
+    emulator_flags(Layout)
+        ++ case weft_bench_variant:connects_all(Variant) of
+               true -> [];
+               false -> ["-connect_all", "false"]
+           end.
 
 emulator_flags(Layout) ->
     ["+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none",
@@ -154,14 +159,6 @@ schedulers({fan, _}) -> ?ONE_SCHEDULER;
 schedulers({_Cluster, #{schedulers := all}}) -> [];
 schedulers({_Cluster, _Shape}) -> ?ONE_SCHEDULER;
 schedulers(_ForAllCores) -> [].
-
-%% @doc The same, as the nodes of a variant have them: kernels of a mesh connect with all others.
--spec flags(weft_bench_variant:variant(), layout()) -> [string()].
-flags(Variant, Layout) ->
-    case weft_bench_variant:connects_all(Variant) of
-        true -> emulator_flags(Layout);
-        false -> flags(Layout)
-    end.
 
 %% @doc Directories of the code that workloads of whatever application need: all that is not part of
 %% OTP.
