@@ -23,30 +23,57 @@ the_end_of_an_unwanted_neighbour_is_found_out_test_() ->
                              ?assertEqual({died, ?UNKNOWN, ?INCARNATION}, told())
                          end) || Unwanted <- [want, agree]].
 
-%% It is not dialled: most likely it needs no link any more.
-one_that_may_be_alive_is_looked_up_once_test_() ->
+%% It may have been the first of those that the peer was about to have.
+the_end_of_one_that_was_about_to_be_a_neighbour_is_found_out_test_() ->
+    with_link(?UNKNOWN, a_core_that_has_not_agreed,
+              fun(_Link, Far) ->
+                      ok = gen_tcp:close(Far),
+                      ?assertEqual({died, ?UNKNOWN, ?INCARNATION}, told())
+              end).
+
+%% Also if it was dialled in the meantime, and that has failed for another reason.
+an_attempt_that_proves_nothing_does_not_end_it_test_() ->
+    with_link(?UNKNOWN, fun(Link, Far) ->
+        ok = weft_link:want(Link, true),
+        ok = weft_fault_table:put(cut, ?UNKNOWN, true),
+        try
+            ok = gen_tcp:close(Far),
+            until(fun() -> map_get(last_error, weft_link:info(Link)) =:= cut end),
+            ok = weft_link:want(Link, false),
+            #{state := down} = weft_link:info(Link)
+        after
+            weft_fault_table:erase(cut, ?UNKNOWN)
+        end,
+        ?assertEqual({died, ?UNKNOWN, ?INCARNATION}, told())
+    end).
+
+%% It is not dialled: most likely it needs no link any more. epmd may have been late, so it is asked
+%% twice.
+one_that_may_be_alive_is_looked_up_twice_test_() ->
     with_link(?UNRESOLVED, fun(Link, Far) ->
         1 = erlang:trace(Link, true, ['receive']),
         ok = gen_tcp:close(Far),
-        receive {trace, Link, 'receive', {dialled, _, Result}} -> ?assertEqual(known, Result)
-        after ?DEADLINE_MS -> error(not_looked_up)
-        end,
+        [receive {trace, Link, 'receive', {dialled, _, Result}} -> ?assertEqual(known, Result)
+         after ?DEADLINE_MS -> error(not_looked_up)
+         end || _ <- [1, 2]],
         ?assertMatch(#{state := down, last_error := closed}, weft_link:info(Link)),
         receive {ended, _, _, _} = Ended -> error(Ended) after 0 -> ok end
     end).
 
 %% --- the link ---------------------------------------------------------------------------------
 
-%% It has been dialled by its peer, which is a neighbour.
-with_link(Peer, Test) -> {timeout, 60, fun() -> linked(Peer, Test) end}.
+%% It has been dialled by its peer, which is a neighbour, unless a core has to agree to that.
+with_link(Peer, Test) -> with_link(Peer, none, Test).
 
-linked(Peer, Test) ->
+with_link(Peer, Admitting, Test) -> {timeout, 60, fun() -> linked(Peer, Admitting, Test) end}.
+
+linked(Peer, Admitting, Test) ->
     ok = weft_link_table:new(),
     ok = weft_counters:init(),
     ok = weft_identity:init(true),
     true = register(?MODULE, self()),
     {Near, Far} = connection(),
-    {ok, Link} = weft_link:start_link(?MODULE, Peer, [], none),
+    {ok, Link} = weft_link:start_link(?MODULE, Peer, [], Admitting),
     try
         ok = weft_link_table:enter(Peer, Link),
         ok = weft_link:attach(Link, Near, peer(Peer), link),
@@ -71,6 +98,16 @@ connection() ->
     {ok, Near} = gen_tcp:accept(Listen),
     ok = gen_tcp:close(Listen),
     {Near, Far}.
+
+until(Is) -> until(Is, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+
+until(Is, DeadlineMs) ->
+    case Is() of
+        true -> ok;
+        false ->
+            true = erlang:monotonic_time(millisecond) < DeadlineMs,
+            until(Is, DeadlineMs)
+    end.
 
 told() ->
     receive {ended, How, Node, Incarnation} -> {How, Node, Incarnation}

@@ -144,7 +144,7 @@ handle_info({weft_lane, used, _Socket}, #link{check = Check} = Link) ->
 handle_info(unwanted, Link) -> {noreply, release(now_ms(), Link)};
 handle_info({return_is_due, Ups}, #link{ups = Ups, peer = Peer} = Link) ->
     {noreply, concluded(weft_link_peer:not_returned(is_up(Link), Peer), Link)};
-handle_info({find_out, Ups, LostBy}, #link{ups = Ups, last_error = LostBy} = Link) ->
+handle_info({find_out, Ups}, #link{ups = Ups} = Link) ->
     {noreply, find_out(Link)};
 handle_info({moved, Lane, Reason}, Link) -> {noreply, moved(Lane, Reason, Link)};
 handle_info({timeout, Timer, parted}, #link{demand = Demand} = Link) ->

@@ -21,8 +21,9 @@
 
 %% A peer that can not be dialled dials again at once, if it is alive.
 -define(RETURN_MS, 1000).
-%% If nothing has wanted the link by then, epmd is asked whether the peer may have ended.
--define(FIND_OUT_MS, 300).
+%% If nothing has wanted the link by then, epmd is asked whether the peer may have ended. Once more,
+%% as epmd may be late, and an attempt under way at the first time, which proves nothing.
+-define(FIND_OUT_MS, [300, 3000]).
 %% The lane for control messages is lost: when a peer ends it takes all lanes along, one by one.
 -define(MOVE_MS, 20).
 
@@ -38,12 +39,11 @@ lose(Socket, Reason, #link{lanes = Lanes} = Link) when is_map_key(Socket, Lanes)
 lose(_Socket, _Reason, Link) ->
     Link.
 
-%% Others may wait for the news that a neighbour has ended, and who had a link with it finds out,
-%% also if the link is not wanted here, as while two nodes part. If its name is still known, most
-%% likely the peer needs no link any more.
-find_out_later(#link{cores = Cores, ups = Ups} = Link) ->
-    _ = weft_link_cores:is_neighbour(Cores)
-        andalso erlang:send_after(?FIND_OUT_MS, self(), {find_out, Ups, Link#link.last_error}),
+%% Others may wait for the news that a node has ended, and who had a link with it finds out, also if
+%% the link is not wanted here: two nodes may be about to part, or to be neighbours, and have no
+%% others yet. If its name is still known, most likely the peer needs no link any more.
+find_out_later(#link{ups = Ups} = Link) ->
+    lists:foreach(fun(Ms) -> erlang:send_after(Ms, self(), {find_out, Ups}) end, ?FIND_OUT_MS),
     Link.
 
 %% @doc What this side knows about the node of its peer now, see `weft_link_peer'.
