@@ -87,6 +87,20 @@ damaged(Dir) ->
          [ok = file:delete(Name) || Name <- Aside]
      end || At <- lists:seq(0, byte_size(Bytes) - 1)].
 
+%% As a list its bytes would take sixteen times the room.
+a_large_file_with_a_damaged_beginning_is_put_aside_in_little_memory_test() ->
+    in_directory(fun(Dir) ->
+                     File = filename:join(Dir, "7.log"),
+                     ok = file:write_file(File, ["Weft_kv 2\n", <<0:32000000>>]),
+                     Heap = #{size => 1000000, kill => true, error_logger => false},
+                     {Pid, Ref} = spawn_opt(fun() -> exit({found, found(Dir)}) end,
+                                            [monitor, {max_heap_size, Heap}]),
+                     receive
+                         {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual({found, []}, Reason)
+                     end,
+                     ?assertMatch([_], filelib:wildcard(File ++ ".damaged.*"))
+                 end).
+
 %% The file is longer than what was written of it, and the record crosses sectors.
 a_sector_that_was_not_written_is_no_damage_test_() ->
     {timeout, 60, fun() -> in_directory(fun sectors/1) end}.

@@ -106,8 +106,10 @@ recovered(File, <<Magic:?MAGIC_BYTES/binary, Records/binary>> = Bytes, IfDamaged
 recovered(File, <<?FORMAT, Version, "\n", _/binary>>, _) when Version >= $0, Version =< $9 ->
     {error, {written_by_another_version, File}};
 recovered(File, Bytes, IfDamaged) ->
-    case lists:any(fun(Magic) -> lists:prefix(binary_to_list(Bytes), Magic) end,
-                   [?MAGIC, ?MAGIC_BEFORE]) of
+    IsBegun = fun(Magic) ->
+                  binary:longest_common_prefix([Bytes, Magic]) =:= byte_size(Bytes)
+              end,
+    case lists:any(IsBegun, [<<?MAGIC>>, <<?MAGIC_BEFORE>>]) of
         true -> created(File, []);
         false -> quarantined(File, 0, IfDamaged)
     end.
