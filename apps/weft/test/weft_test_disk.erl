@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A disk that fails, as far as a module asks it: no directory can be synced, or no file can be
-%% opened.
+%% @doc A disk that fails, as far as a module asks it: no directory can be synced, no file can be
+%% opened, or nothing can be cut off.
 -module(weft_test_disk).
 
--export([without_directory_sync/1, without_descriptors/3]).
+-export([without_directory_sync/1, without_descriptors/3, without_cutting/3]).
 %% In place of those of `file'.
--export([sync/1, open/2, read_file/1]).
+-export([sync/1, open/2, read_file/1, position/2, truncate/1]).
 
 %% @doc Runs the function on such a disk, and returns what it returns.
 -spec without_directory_sync(fun(() -> Result)) -> Result.
@@ -19,6 +19,11 @@ without_descriptors(Module, Tries, Fun) ->
     ok = atomics:put(Left, 1, Tries),
     ok = persistent_term:put(?MODULE, Left),
     try failing(Module, [open, read_file], Fun) after persistent_term:erase(?MODULE) end.
+
+%% @doc Runs the function while this module can not cut off the end of a file: one of the two calls
+%% that it makes for that fails.
+-spec without_cutting(module(), position | truncate, fun(() -> Result)) -> Result.
+without_cutting(Module, Call, Fun) -> failing(Module, [Call], Fun).
 
 failing(Module, Functions, Fun) ->
     {Module, Beam, File} = code:get_object_code(Module),
@@ -55,6 +60,14 @@ open(File, Modes) -> with_descriptor(fun() -> file:open(File, Modes) end).
 %% @private
 -spec read_file(file:filename()) -> {ok, binary()} | {error, file:posix()}.
 read_file(File) -> with_descriptor(fun() -> file:read_file(File) end).
+
+%% @private
+-spec position(file:fd(), non_neg_integer()) -> {error, eio}.
+position(_Device, _At) -> {error, eio}.
+
+%% @private
+-spec truncate(file:fd()) -> {error, eio}.
+truncate(_Device) -> {error, eio}.
 
 with_descriptor(Fun) ->
     case atomics:sub_get(persistent_term:get(?MODULE), 1, 1) < 0 of

@@ -221,6 +221,18 @@ a_file_that_can_not_be_made_is_named_test() ->
                                   weft_kv_log:open(filename:join(Dir, "file"), 7, tests))
                  end).
 
+%% The partition can not be opened, and has what is in the file when it can.
+a_file_whose_end_can_not_be_cut_off_is_named_test() ->
+    in_directory(fun(Dir) ->
+                     {File, _, _} = written(Dir, 2),
+                     [?assertEqual({Call, {error, {eio, File}}},
+                                   {Call, weft_test_disk:without_cutting(
+                                            weft_kv_log, Call,
+                                            fun() -> weft_kv_log:open(Dir, 7, tests) end)})
+                      || Call <- [position, truncate]],
+                     ?assertEqual(entries(2), found(Dir))
+                 end).
+
 %% Its data may be good.
 a_file_of_another_version_is_refused_and_left_test() ->
     in_directory(fun(Dir) ->

@@ -150,9 +150,8 @@ without_damage(File, Entries, Aside) ->
 opened(File, Size, Entries) ->
     case file:open(File, [raw, read, write, binary]) of
         {ok, Device} ->
-            {ok, Size} = file:position(Device, Size),
-            ok = file:truncate(Device),
-            case first_error([fun() -> file:pwrite(Device, 0, ?MAGIC) end,
+            case first_error([fun() -> cut_off(Device, Size) end,
+                              fun() -> file:pwrite(Device, 0, ?MAGIC) end,
                               fun() -> file:datasync(Device) end]) of
                 ok -> {ok, #log{file = File, device = {named, Device}, bytes = Size}, Entries};
                 {error, Reason} ->
@@ -160,6 +159,12 @@ opened(File, Size, Entries) ->
                     {error, {Reason, File}}
             end;
         {error, Reason} -> {error, {Reason, File}}
+    end.
+
+cut_off(Device, Size) ->
+    case file:position(Device, Size) of
+        {ok, Size} -> file:truncate(Device);
+        {error, Reason} -> {error, Reason}
     end.
 
 created(File, Entries) ->
