@@ -220,7 +220,18 @@ bad_options(_Config) ->
               {#{nodes => [a], discover => no},
               {bad_option, {discover, no, {true, 'or', false}}}},
              {#{nodes => [a], timeout => 1}, {unknown_option, timeout}}]],
-    ?assertError({no_client, ?NAME}, weft_kv_client:get(?NAME, things, <<"k">>)).
+    ?assertError({no_client, ?NAME}, weft_kv_client:get(?NAME, things, <<"k">>)),
+    %% And of each request; nobody is asked.
+    {ok, _} = weft_kv_client:start_link(?NAME, #{nodes => [node()]}),
+    Get = fun(Given) -> weft_kv_client:get(?NAME, things, <<"k">>, Given) end,
+    Update = fun(Given) ->
+                 weft_kv_client:update(?NAME, things, <<"k">>, fun(_) -> <<>> end, Given)
+             end,
+    [?assertEqual({error, {bad_option, {timeout_ms, Wrong, {from, 1}}}},
+                  Request(#{timeout_ms => Wrong}))
+     || Wrong <- [infinity, 0, -1, 1.5], Request <- [Get, Update]],
+    ?assertMatch(#{requests := 0}, weft_kv_client:info(?NAME)),
+    ok = weft_kv_client:stop(?NAME).
 
 %% --- nodes ------------------------------------------------------------------------------------
 

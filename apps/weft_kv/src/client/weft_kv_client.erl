@@ -112,8 +112,10 @@ update(Name, Bucket, Key, Fun) -> update(Name, Bucket, Key, Fun, #{}).
              weft_kv:options()) ->
           {ok, weft_kv:context()} | {error, error()}.
 update(Name, Bucket, Key, Fun, Given) ->
-    DeadlineMs = now_ms() + timeout_ms(Given, weft_kv_client_links:config(Name)),
-    update_until(DeadlineMs, Name, Bucket, Key, Fun, Given).
+    case timeout_ms(Given, weft_kv_client_links:config(Name)) of
+        {ok, TimeoutMs} -> update_until(now_ms() + TimeoutMs, Name, Bucket, Key, Fun, Given);
+        {error, Reason} -> {error, Reason}
+    end.
 
 update_until(DeadlineMs, Name, Bucket, Key, Fun, Given0) ->
     Given = Given0#{timeout_ms => max(1, DeadlineMs - now_ms())},
@@ -141,7 +143,7 @@ request(Kind, Name, What, Given) when is_map(Given) ->
     Config = weft_kv_client_links:config(Name),
     #{nodes := Named, found := Found, copies := Copies, tries := Tries, counts := Counts} = Config,
     case timeout_ms(Given, Config) of
-        TimeoutMs when is_integer(TimeoutMs), TimeoutMs > 0 ->
+        {ok, TimeoutMs} ->
             ok = weft_kv_client_links:count(requests, Counts),
             Replicas = weft_kv_client_ring:replicas(Name, Copies, element(2, What),
                                                     element(3, What)),
@@ -150,11 +152,14 @@ request(Kind, Name, What, Given) when is_map(Given) ->
             asked(weft_kv_client_core:new(Kind, Order, Tries),
                   #request{what = What, given = Given, replicas = Replicas, counts = Counts,
                            deadline_ms = now_ms() + TimeoutMs});
-        Wrong -> {error, {bad_option, {timeout_ms, Wrong, {from, 1}}}}
+        {error, Reason} -> {error, Reason}
     end.
 
-timeout_ms(#{timeout_ms := Ms}, _Config) -> Ms;
-timeout_ms(_Given, #{timeout_ms := Ms}) -> Ms.
+timeout_ms(Given, #{timeout_ms := Default}) ->
+    case maps:get(timeout_ms, Given, Default) of
+        Ms when is_integer(Ms), Ms > 0 -> {ok, Ms};
+        Wrong -> {error, {bad_option, {timeout_ms, Wrong, {from, 1}}}}
+    end.
 
 asked(Core0, #request{deadline_ms = DeadlineMs, counts = Counts} = Request) ->
     LeftMs = DeadlineMs - now_ms(),
