@@ -143,10 +143,11 @@ delete(Bucket, Key, Given) ->
 deleted(Bucket, Key, #{context := _} = Given) ->
     write(Bucket, Key, deleted, Given);
 deleted(Bucket, Key, Given) ->
+    SinceMs = now_ms(),
     case object(get, Bucket, Key, maps:without([ttl_ms], Given)) of
         {ok, Object} ->
             Context = weft_kv_object:context({Bucket, Key}, Object),
-            write(Bucket, Key, deleted, Given#{context => Context});
+            write(Bucket, Key, deleted, (left(SinceMs, Bucket, Given))#{context => Context});
         {error, Reason} -> {error, Reason}
     end.
 
@@ -184,8 +185,11 @@ update(Bucket, Key, Fun, Given) ->
     end.
 
 updated(Bucket, Key, Fun, Given) ->
+    SinceMs = now_ms(),
     case values(Bucket, Key, Given) of
-        {ok, Values, Context} -> put(Bucket, Key, Fun(Values), Given#{context => Context});
+        {ok, Values, Context} ->
+            Value = Fun(Values),
+            put(Bucket, Key, Value, (left(SinceMs, Bucket, Given))#{context => Context});
         {error, Reason} -> {error, Reason}
     end.
 
@@ -280,6 +284,18 @@ object(Bucket, Key, Given) ->
         {error, Reason} -> {error, Reason}
     end.
 
+%% With what is left since then of the time of a request, for its second half.
+left(SinceMs, Bucket, Given) ->
+    case weft_kv_app:bucket(Bucket) of
+        {ok, #{timeout_ms := OfBucketMs}} ->
+            TimeoutMs = maps:get(timeout_ms, Given, OfBucketMs),
+            Given#{timeout_ms => max(1, SinceMs + TimeoutMs - now_ms())};
+        %% It was stopped meanwhile, as the second half says.
+        {error, _} -> Given
+    end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
 counted(Kind, Do) ->
     Since = erlang:monotonic_time(),
     Result = Do(),
@@ -315,11 +331,11 @@ typed(Bucket, Key, Value, Given) ->
 
 %% All that one write takes has the time of one.
 seen(Place, Write, #{timeout_ms := TimeoutMs} = Options) ->
-    DeadlineMs = erlang:monotonic_time(millisecond) + TimeoutMs,
+    DeadlineMs = now_ms() + TimeoutMs,
     asked(Place, Write, Options, DeadlineMs, weft_kv_seen:init(Write)).
 
 asked(Place, Request, Options, DeadlineMs, State) ->
-    LeftMs = max(1, DeadlineMs - erlang:monotonic_time(millisecond)),
+    LeftMs = max(1, DeadlineMs - now_ms()),
     Answer = weft_kv_request:run(Place, Request, Options#{timeout_ms := LeftMs},
                                  weft_kv_app:running()),
     case weft_kv_seen:handle(Answer, State) of

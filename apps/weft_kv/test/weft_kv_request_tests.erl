@@ -12,11 +12,19 @@
 -define(REQUESTS_MAX, 10000).
 %% Less than a test may take.
 -define(SOON_MS, 20000).
+%% That of the bucket `one', and of `box', which is strong.
+-define(TIMEOUT_MS, 20000).
+%% What the first half of a request takes at least, where that is looked at.
+-define(SLOW_MS, 30).
 
 on_one_node_test_() ->
     {setup,
      fun() ->
-         Buckets = #{one => #{n => 1, timeout_ms => 20000}, three => #{n => 3}},
+         Buckets = #{one => #{n => 1, timeout_ms => ?TIMEOUT_MS}, three => #{n => 3},
+                     box => #{consistency => strong, n => 1, voters => [node()], partitions => 1,
+                              dir => filename:join([filename:basedir(user_cache, ?MODULE_STRING),
+                                                    "strong", os:getpid()]),
+                              timeout_ms => ?TIMEOUT_MS}},
          weft_kv_one_node:started(?MODULE, #{bytes_max => 5000}, Buckets)
      end,
      fun weft_kv_one_node:stopped/1,
@@ -31,6 +39,8 @@ on_one_node_test_() ->
                                                 fun no_more_run_than_may_though_all_come_at_once/0,
                                                 fun who_was_killed_does_not_stay_counted/0,
                                                 fun one_that_hangs_takes_no_room_from_others/0,
+                                                fun what_reads_before_it_writes_has_one_time/0,
+                                                fun a_strong_update_has_one_time/0,
                                                 fun what_moves_is_tried_again_within_the_timeout/0]]
      end}.
 
@@ -190,6 +200,83 @@ one_that_ends_without_a_look_is_asked_again() ->
     Put = fun() -> weft_kv:put(one, Key, ?VALUE) end,
     ?assertMatch({_, {ok, _}}, asked_before(Ended, Put, Vnode)),
     {ok, _} = weft_kv:delete(one, Key).
+
+%% A partition that stands still for a while makes the reading slow.
+what_reads_before_it_writes_has_one_time() ->
+    {Key, Vnode} = with_vnode(),
+    {ok, _} = weft_kv_client:start_link(?MODULE, #{nodes => [node()], tries => 1}),
+    Update = fun([]) -> <<"1">> end,
+    [begin
+         ok = sys:suspend(Vnode),
+         Goes = fun() ->
+                    ok = while_time_goes_on(),
+                    ok = sys:resume(Vnode)
+                end,
+         {{_, {ok, _}}, Times} =
+             times(Part, fun(Traced) ->
+                             asked_before(Goes, fun() -> Traced(Request) end, Vnode)
+                         end),
+         ?assertMatch([_, LeftMs] when LeftMs > 0, Times),
+         ?assert(lists:last(Times) =< TimeoutMs - ?SLOW_MS)
+     end || {TimeoutMs, Part, Request} <-
+                [{?TIMEOUT_MS, {weft_kv_request, run, 4},
+                  fun() -> weft_kv:update(one, Key, Update) end},
+                 {10000, {weft_kv_request, run, 4},
+                  fun() -> weft_kv:delete(one, Key, #{timeout_ms => 10000}) end},
+                 {10000, {erpc, call, 5},
+                  fun() ->
+                      weft_kv_client:update(?MODULE, one, Key, Update, #{timeout_ms => 10000})
+                  end},
+                 {5000, {erpc, call, 5}, fun() -> weft_kv_client:delete(?MODULE, one, Key) end}]],
+    ok = weft_kv_client:stop(?MODULE).
+
+%% The function is slow, and counts.
+a_strong_update_has_one_time() ->
+    weft_test_nodes:until(fun() -> weft_kv_strong_acceptor:status(box, 0) =:= voting end),
+    Self = self(),
+    Update = fun([]) ->
+                 ok = while_time_goes_on(),
+                 <<"1">>
+             end,
+    Request = fun() -> weft_kv:update(box, <<"slow">>, Update) end,
+    {{ok, _}, [_, LeftMs]} =
+        times({weft_kv_strong_request, run, 5},
+              fun(Traced) ->
+                  Caller = spawn_link(fun() -> Self ! {self(), Traced(Request)} end),
+                  receive {Caller, Answer} -> Answer end
+              end),
+    ?assert(LeftMs > 0 andalso LeftMs =< ?TIMEOUT_MS - ?SLOW_MS).
+
+while_time_goes_on() ->
+    UntilMs = erlang:monotonic_time(millisecond) + ?SLOW_MS,
+    weft_test_nodes:until(fun() -> erlang:monotonic_time(millisecond) >= UntilMs end).
+
+%% The result, and the time that was given to each part of the request: to each call of this
+%% function by the process that it is `Traced' in, which is another one.
+times({Module, _, _} = Part, Do) ->
+    Self = self(),
+    Traced = fun(Request) ->
+                 1 = erlang:trace(self(), true, [call, {tracer, Self}]),
+                 try Request() after erlang:trace(self(), false, [call]) end
+             end,
+    {module, Module} = code:ensure_loaded(Module),
+    1 = erlang:trace_pattern(Part, true, []),
+    try
+        Result = Do(Traced),
+        Delivered = erlang:trace_delivered(all),
+        receive {trace_delivered, all, Delivered} -> ok end,
+        {Result, times()}
+    after 1 = erlang:trace_pattern(Part, false, [])
+    end.
+
+times() ->
+    receive
+        {trace, _, call, {erpc, call, Arguments}} -> [lists:last(Arguments) | times()];
+        {trace, _, call, {_, run, Arguments}} ->
+            #{timeout_ms := Ms} = lists:nth(length(Arguments) - 1, Arguments),
+            [Ms | times()]
+    after 0 -> []
+    end.
 
 %% Without `retries': that a partition is on its way is no failure. In its place there is somebody
 %% who refuses, as one does that was handed over.

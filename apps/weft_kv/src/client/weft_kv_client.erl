@@ -84,9 +84,16 @@ delete(Name, Bucket, Key) -> delete(Name, Bucket, Key, #{}).
 delete(Name, Bucket, Key, #{context := _} = Given) ->
     request(write, Name, {delete, Bucket, Key}, Given);
 delete(Name, Bucket, Key, Given) ->
+    case timeout_ms(Given, weft_kv_client_links:config(Name)) of
+        {ok, TimeoutMs} -> delete_until(now_ms() + TimeoutMs, Name, Bucket, Key, Given);
+        {error, Reason} -> {error, Reason}
+    end.
+
+delete_until(DeadlineMs, Name, Bucket, Key, Given) ->
     case request(read, Name, {values, Bucket, Key}, Given) of
-        {ok, _, strong} -> request(write, Name, {delete, Bucket, Key}, Given);
-        {ok, _, Context} -> delete(Name, Bucket, Key, Given#{context => Context});
+        {ok, _, strong} -> request(write, Name, {delete, Bucket, Key}, left(DeadlineMs, Given));
+        {ok, _, Context} ->
+            delete(Name, Bucket, Key, (left(DeadlineMs, Given))#{context => Context});
         {error, Reason} -> {error, Reason}
     end.
 
@@ -118,7 +125,7 @@ update(Name, Bucket, Key, Fun, Given) ->
     end.
 
 update_until(DeadlineMs, Name, Bucket, Key, Fun, Given0) ->
-    Given = Given0#{timeout_ms => max(1, DeadlineMs - now_ms())},
+    Given = left(DeadlineMs, Given0),
     case request(read, Name, {values, Bucket, Key}, Given) of
         {ok, Values, strong} ->
             Expected = case Values of [] -> not_found; [Value] -> Value end,

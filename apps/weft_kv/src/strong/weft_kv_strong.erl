@@ -58,25 +58,27 @@ is_value(Value) -> is_binary(Value) orelse Value =:= not_found.
           {ok, <<>>} | {error, error()}.
 update(Bucket, Key, Fun, Given) ->
     case prepared(Bucket, Key, get, Given) of
-        {ok, #{timeout_ms := Ms} = Options} ->
-            update(Bucket, Key, Fun, Options, erlang:monotonic_time(millisecond) + Ms);
+        {ok, #{timeout_ms := Ms}} -> update_until(now_ms() + Ms, Bucket, Key, Fun);
         {error, Reason} -> {error, Reason}
     end.
 
-update(Bucket, Key, Fun, Options, DeadlineMs) ->
-    LeftMs = max(1, DeadlineMs - erlang:monotonic_time(millisecond)),
-    Given = #{timeout_ms => LeftMs},
-    case run(Bucket, Key, get, Given) of
+update_until(DeadlineMs, Bucket, Key, Fun) ->
+    case run(Bucket, Key, get, left(DeadlineMs)) of
         {ok, Value} ->
             New = Fun([Value || Value =/= not_found]),
-            case is_binary(New) andalso cas(Bucket, Key, Value, New, Given) of
+            #{timeout_ms := LeftMs} = Left = left(DeadlineMs),
+            case is_binary(New) andalso cas(Bucket, Key, Value, New, Left) of
                 false -> {error, bad_value};
                 {error, {conflict, _}} when LeftMs =:= 1 -> {error, {not_done, contention}};
-                {error, {conflict, _}} -> update(Bucket, Key, Fun, Options, DeadlineMs);
+                {error, {conflict, _}} -> update_until(DeadlineMs, Bucket, Key, Fun);
                 Result -> Result
             end;
         {error, Reason} -> {error, Reason}
     end.
+
+left(DeadlineMs) -> #{timeout_ms => max(1, DeadlineMs - now_ms())}.
+
+now_ms() -> erlang:monotonic_time(millisecond).
 
 written(ok) -> {ok, ?CONTEXT};
 written({error, Reason}) -> {error, Reason}.
