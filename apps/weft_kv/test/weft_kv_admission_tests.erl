@@ -7,6 +7,8 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(TIMEOUT_MS, 60000).
+%% After so many the VM lets another process run.
+-define(REDUCTIONS, 4000).
 %% Who was killed is looked for once a second.
 -define(SOON_MS, 20000).
 
@@ -25,6 +27,35 @@ who_waits_for_its_answer_counts_test() ->
     ?assertEqual(overload, run(fun(_) -> ok end, Running)),
     Waiting ! answer,
     until(fun() -> not weft_kv_admission:is_full(Running) end).
+
+%% On one scheduler the process of each request is interrupted after so many steps. One of two that
+%% have seen each other, and leave, goes on when the other one has left.
+of_callers_of_the_same_moment_one_finds_room_test() ->
+    Schedulers = erlang:system_flag(schedulers_online, 1),
+    Steps = lists:seq(1, 40),
+    try [?assertMatch({First, Second, [_ | _]},
+                      {First, Second, [Answer || Answer <- at_once([First, Second]),
+                                                 Answer =/= overload]})
+         || First <- Steps, Second <- Steps]
+    after 1 = erlang:system_flag(schedulers_online, Schedulers)
+    end.
+
+at_once(Steps) ->
+    Running = weft_kv_admission:new(1),
+    Self = self(),
+    Request = fun(Caller) -> weft_kv_admission:answer(Caller, done) end,
+    Callers = [spawn_link(fun() ->
+                              Begin = fun(Fun) -> spawn_monitor(interrupted(Count, Fun)) end,
+                              Self ! {self(), weft_kv_admission:run(Request, Begin, ?TIMEOUT_MS,
+                                                                    Running)}
+                          end) || Count <- Steps],
+    [receive {Caller, Answer} -> Answer end || Caller <- Callers].
+
+interrupted(Steps, Fun) ->
+    fun() ->
+        true = erlang:bump_reductions(?REDUCTIONS - Steps),
+        Fun()
+    end.
 
 the_oldest_gives_up_test() ->
     Running = weft_kv_admission:new(3),

@@ -21,6 +21,7 @@
 -opaque stay() :: weft_kv_lingering:place() | not_counted.
 
 -define(MARGIN_MS, 1000).
+-define(TRIES_MAX, 100).
 
 %% @doc None runs. The tables end with the calling process.
 -spec new(Max :: pos_integer() | infinity) -> running().
@@ -71,13 +72,23 @@ run(Request, Begin, TimeoutMs, Running) ->
 counted(Request, {_, unlimited} = Caller) ->
     weft_redact:run(fun() -> Request(Caller) end);
 counted(Request, {Alias, #running{callers = Callers}} = Caller) ->
+    case has_entered(?TRIES_MAX, Callers) of
+        true -> weft_redact:run(fun() -> Request(Caller) end);
+        false -> Alias ! {Alias, overload}
+    end.
+
+%% Callers of the same moment have not seen each other. Each that finds too many leaves, and looks
+%% once more: the last one that leaves sees whether there is room after all. So they are not all
+%% refused then. Those that are never out of step with each other give up.
+has_entered(0, _Callers) ->
+    false;
+has_entered(Tries, Callers) ->
     ok = weft_kv_counted:enter(self(), Callers),
-    %% Callers of the same moment have not seen each other.
     case weft_kv_counted:is_over(Callers) of
         true ->
             ok = weft_kv_counted:leave(self(), Callers),
-            Alias ! {Alias, overload};
-        false -> weft_redact:run(fun() -> Request(Caller) end)
+            not weft_kv_counted:is_full(Callers) andalso has_entered(Tries - 1, Callers);
+        false -> true
     end.
 
 left(_Request, unlimited) -> ok;
