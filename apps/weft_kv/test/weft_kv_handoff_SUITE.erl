@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Nodes join and leave while clients read and write: no key is lost, and no request has an
 %% error. So it is in a store, and in the cache of the guide as it is written there. FULL=1: from
-%% four nodes to eight and back, with more keys, in memory and on disk, and how long requests take
-%% beside handoffs and without them.
+%% four nodes to eight and back, with more keys, three times in memory and three times on disk, and
+%% how long requests take beside handoffs and without them.
 %%
 %% Each client writes keys of its own and reads those that were acknowledged. In the store half of
 %% the clients are on its nodes, and the others on a node outside, with `weft_kv_client'. Before any
@@ -23,11 +23,12 @@
 
 -define(LOOK_MS, 200).
 -define(CLIENT, things_client).
-%% How many times as long the p99 of requests may be while partitions move. In the figures of the
-%% guide it is about twice as long in the worst case; a machine may have other things to do.
+%% How many times as long the p99 of requests may be while partitions move: in the median of the
+%% repetitions, and in each of them, as a machine may have other things to do.
+-define(SLOWER_MEDIAN_MAX, 2).
 -define(SLOWER_MAX, 4).
 
-suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 3; _ -> 20 end}}].
+suite() -> [{timetrap, {minutes, case os:getenv("FULL") of false -> 3; _ -> 40 end}}].
 
 all() ->
     [nodes_join_and_leave_under_load, a_cache_moves_under_load]
@@ -51,7 +52,17 @@ nodes_join_and_leave_under_load(Config) -> under_load(memory, Config).
 nodes_join_and_leave_under_load_on_disk(Config) -> under_load(disk, Config).
 
 under_load(Where, Config) ->
-    #{stay := Stay, come := Come} = Size = size_of_test(os:getenv("FULL")),
+    #{repetitions := Repetitions} = Size = size_of_test(os:getenv("FULL")),
+    Slower = [measured(Where, Repetition, Size, Config) || Repetition <- lists:seq(1, Repetitions)],
+    [?assertMatch({_, _, _, Times} when Times =< ?SLOWER_MAX, {Where, Repetition, Phase, Times})
+     || is_long(), {Repetition, Phases} <- lists:enumerate(Slower), {Phase, Times} <- Phases],
+    [?assertMatch({_, _, Times} when Times =< ?SLOWER_MEDIAN_MAX,
+                  {Where, Phase, weft_report_statistics:median(
+                                   [proplists:get_value(Phase, Phases) || Phases <- Slower])})
+     || is_long(), Phase <- [joining, leaving]].
+
+%% How many times as long requests took as without handoffs, while nodes joined and while they left.
+measured(Where, Repetition, #{stay := Stay, come := Come} = Size, Config) ->
     All = [A | _] = [start(Name, store(Where, Name, Config), Config) || Name <- Stay ++ Come],
     {Staying, Coming} = lists:split(length(Stay), All),
     ok = call(A, weft_ring, create, []),
@@ -73,11 +84,15 @@ under_load(Where, Config) ->
     ok = staged(A, Coming, leave),
     Leaving = during(leaving, All, Using, fun() -> committed(A, length(Staying)) end),
     ok = agreed(Staying),
-    told(Where, [Alone, Joining, Together, Leaving], [A | Coming],
-         [call(Ref, ?MODULE, stop, [], 120000) || Ref <- Using], Config).
+    Said = [call(Ref, ?MODULE, stop, [], 120000) || Ref <- Using],
+    ok = told({Where, Repetition}, [Alone, Joining, Together, Leaving], [A | Coming], Said, Config),
+    ok = weft_test_nodes:stop_all(),
+    _ = file:del_dir_r(dir(Config)),
+    [{Phase, p99_us(Phase, Said) / p99_us(Beside, Said)}
+     || {Phase, Beside} <- [{joining, alone}, {leaving, together}]].
 
 store(Where, Name, Config) ->
-    Dir = filename:join([?config(priv_dir, Config), "disk", atom_to_list(Name)]),
+    Dir = filename:join(dir(Config), atom_to_list(Name)),
     Files = case Where of
                 memory -> [{weft_ring, vnodes, [weft_kv_vnode]}];
                 disk -> [{weft_ring, dir, filename:join(Dir, "ring")},
@@ -86,6 +101,8 @@ store(Where, Name, Config) ->
             end,
     [{weft_ring, partitions, 32}, {weft_ring, sync_ms, 300},
      {weft_kv, buckets, #{things => #{n => 3, nodes => 2, retries => 10}}} | Files].
+
+dir(Config) -> filename:join(?config(priv_dir, Config), "disk").
 
 %% Without `retries', and a read asks for one answer. Clients call on all nodes: on the one that
 %% leaves until it has left. Then that one is ended, and is not missed.
@@ -150,12 +167,13 @@ filled(Users) ->
 has_filled({Ref, #{clients := Clients, keys := Keys}}) ->
     lists:sum(call(Ref, ?MODULE, counts, [])) >= Clients * Keys.
 
-told(Where, Phases, Handing, Said, Config) ->
+told({Where, Repetition}, Phases, Handing, Said, Config) ->
     [?assertMatch(#{errors := [], lost := []}, One) || One <- Said],
-    Rows = [[Where, Phase, LastedMs, ProcessorMs | times(Phase, Said)]
+    Rows = [[Where, Repetition, Phase, LastedMs, ProcessorMs | times(Phase, Said)]
             || {Phase, LastedMs, ProcessorMs} <- Phases],
     File = filename:join(?config(priv_dir, Config), "times.csv"),
-    Head = [[data, phase, lasted_ms, processor_ms, requests, p50_us, p99_us, p999_us, longest_us]
+    Head = [[data, repetition, phase, lasted_ms, processor_ms, requests, p50_us, p99_us, p999_us,
+             longest_us]
             || not filelib:is_regular(File)],
     Text = [[lists:join(",", [io_lib:format("~w", [Value]) || Value <- Row]), $\n]
             || Row <- Head ++ Rows],
@@ -164,19 +182,17 @@ told(Where, Phases, Handing, Said, Config) ->
     ct:pal("~b keys, none lost~nhandoffs: ~0p~n~ts:~n~ts",
            [length([Name || #{names := Names} <- Said, Name <- Names]), Moved, File, Text]),
     [?assert(maps:get(done, Handoffs) > 0) || Handoffs <- Moved],
-    [?assert(lists:nth(5, Row) > 0) || Row <- Rows],
-    [?assertMatch({_, _, Times} when Times =< ?SLOWER_MAX,
-                  {Where, Phase, p99_us(Phase, Said) / p99_us(Beside, Said)})
-     || is_long(), {Phase, Beside} <- [{joining, alone}, {leaving, together}]].
+    [?assert(lists:nth(6, Row) > 0) || Row <- Rows],
+    ok.
 
 p99_us(Phase, Said) -> lists:nth(3, times(Phase, Said)).
 
 size_of_test(false) ->
     #{bucket => things, stay => [a, b], come => [c], clients => 1, keys => 100, value_bytes => 1000,
-      pause_ms => 5, steady_ms => 200, through => store};
+      pause_ms => 5, steady_ms => 200, through => store, repetitions => 1};
 size_of_test(_Full) ->
     #{bucket => things, stay => [a, b, c, d], come => [e, f, g, h], clients => 1, keys => 1500,
-      value_bytes => 10000, pause_ms => 20, steady_ms => 20000, through => store}.
+      value_bytes => 10000, pause_ms => 20, steady_ms => 20000, through => store, repetitions => 3}.
 
 %% What clients do from now on belongs to this phase, until it is over: how long that was, and for
 %% how long all nodes had a processor, in milliseconds.
