@@ -174,6 +174,20 @@ a_store_that_is_empty_gets_all_test_() ->
          ?assert(?W:bytes(World) * 10 =< Whole * 12, {?W:bytes(World), Whole})
      end}.
 
+%% A set without actors has nothing shorter to say than sums of its parts.
+of_a_large_set_that_differs_in_little_little_is_sent_test() ->
+    Elements = [<<N:128>> || N <- lists:seq(1, 5000)],
+    Node = fun(Name, W) -> ?W:command(Name, {declare, set, clset}, W) end,
+    World0 = lists:foldl(Node, ?W:link(a, b, ?W:new([a, b], #{})), [a, b]),
+    World1 = ?W:settle(3, ?W:command(a, {update, set, {add_all, Elements}, 0}, World0)),
+    Apart = lists:foldl(fun({Name, Operation}, W) ->
+                            ?W:command(Name, {update, set, Operation, 0}, W)
+                        end, ?W:cut(a, b, World1), [{a, {add, new}}, {b, {remove, <<7:128>>}}]),
+    World = ?W:settle(3, ?W:link(a, b, ?W:forget(Apart))),
+    Both = {ok, lists:sort([new | Elements -- [<<7:128>>]])},
+    ?assertEqual({Both, Both}, {?W:value(a, set, World), ?W:value(b, set, World)}),
+    ?assert(?W:bytes(World) * 5 =< erlang:external_size(Elements), ?W:bytes(World)).
+
 %% What each would have to send if it sent its state, where it sent a delta.
 deltas_of_128_clients_are_small_test_() ->
     {timeout, 120,

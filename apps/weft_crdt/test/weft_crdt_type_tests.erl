@@ -398,6 +398,46 @@ an_element_that_is_added_again_takes_no_more_room_test() ->
                         end, weft_crdt_orset:new(), lists:seq(1, 20)),
     ?assertMatch([_], weft_crdt_dots:live(Again)).
 
+%% What a comparison of two sets brings is what both have, and of parts that are alike nothing is
+%% sent. A version that knows of no sums sends all that it has.
+sums_of_a_set_tell_what_it_lacks_test() ->
+    M = weft_crdt_clset,
+    Property =
+        ?FORALL({Common, OnlyA, OnlyB}, {lengths(300), lengths(6), lengths(6)},
+            begin
+                [A, B] = [M:merge(Common, Only) || Only <- [OnlyA, OnlyB]],
+                {ok, Lacking} = M:difference_to_digest(A, M:sums(B), none_retired()),
+                {ok, Taken} = M:unpack(M:sums(B), none_retired()),
+                M:merge(B, Lacking) =:= M:merge(A, B)
+                    andalso maps:with(maps:keys(Lacking), A) =:= Lacking
+                    andalso {ok, M:new()} =:= M:difference_to_digest(A, M:sums(A), none_retired())
+                    andalso M:difference(A, Taken) =:= A
+            end),
+    ?assert(proper:quickcheck(Property, [{numtests, 5 * count()}, quiet])).
+
+lengths(Max) ->
+    ?LET(Pairs, resize(Max, list({range(1, 200), range(1, 3)})), maps:from_list(Pairs)).
+
+%% One part of some sixty.
+of_a_large_set_that_differs_in_one_element_a_part_is_sent_test() ->
+    M = weft_crdt_clset,
+    B = done(M, b, [{add_all, lists:seq(1, 1000)}]),
+    A = done(M, a, [{remove, 500}], B),
+    ?assert(erlang:external_size(M:sums(B)) < 600),
+    {ok, Lacking} = M:difference_to_digest(A, M:sums(B), none_retired()),
+    ?assertMatch(#{500 := 2}, Lacking),
+    ?assert(map_size(Lacking) < 60).
+
+%% An element may look like sums, and what looks like sums may be damaged.
+what_is_no_sums_is_taken_for_a_state_test() ->
+    M = weft_crdt_clset,
+    State = done(M, a, [{add, {sums, <<0:64>>}}]),
+    ?assertEqual({ok, M:new()}, M:difference_to_digest(State, State, none_retired())),
+    [?assertEqual({Sums, {ok, State}},
+                  {Sums, M:difference_to_digest(State, #{{sums, Sums} => 1 bsl 64},
+                                                none_retired())})
+     || Sums <- [<<>>, <<1>>, <<1:63>>, <<1:72>>, none]].
+
 %% Nothing could ever undo it.
 a_state_whose_dots_were_never_seen_is_refused_test() ->
     Unpacked = fun(Live) ->

@@ -149,10 +149,15 @@ state(Key, #entries{known = Known}) ->
         #{} -> error
     end.
 
+%% @doc What another node is sent to tell what it adds to the state of a key. Fingerprints are made
+%% of something else if that would be large.
 -spec digest(Key :: term(), entries()) -> {Key :: term(), weft_crdt_type:name(), term()}.
 digest(Key, #entries{known = Known}) ->
     #{Key := {Type, M, State}} = Known,
-    {Key, Type, M:digest(State)}.
+    {Key, Type, case Type of
+                    clset -> weft_crdt_clset:sums(State);
+                    _ -> M:digest(State)
+                end}.
 
 %% @doc What this store adds to the state of which another node has sent the digest.
 -spec difference(Key :: term(), term(), term(), entries()) ->
@@ -206,12 +211,9 @@ ended(Table, #entries{known = Known}) ->
     maps:fold(fun(Key, {Type, M, State}, Sum) ->
                   case M:ended(Table, State) of
                       none -> Sum;
-                      Ended -> Sum bxor hashed({Key, Type, Ended})
+                      Ended -> Sum bxor weft_crdt_type:hash({Key, Type, Ended})
                   end
               end, 0, Known).
-
-hashed(Term) ->
-    erlang:phash2({1, Term}, 1 bsl 32) bsl 32 bor erlang:phash2({2, Term}, 1 bsl 32).
 
 %% @doc All actors that are not retired, of all keys.
 -spec actors(entries()) -> [weft_crdt_type:actor()].

@@ -3,11 +3,20 @@
 %% and went (causal length; Yu and Rostad 2020). Odd: it is in the set. Of a concurrent `add' and
 %% `remove' the longer history wins. Elements that were removed are remembered. Operations: `{add,
 %% E}', `{remove, E}', `{add_all, List}', `{remove_all, List}'. Value: the elements, in term order.
+%%
+%% Two copies that differ in little find that by sums of parts of the set (`sums/1'), as stores find
+%% keys (`weft_crdt_ranges'). The elements of parts that differ are sent, from both sides.
 -module(weft_crdt_clset).
 -behaviour(weft_crdt_type).
 
 -export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/2, digest/1,
          difference_to_digest/3, retire/2, ended/2, actors/1, tag/1]).
+-export([sums/1]).
+
+%% As many elements as a part has, on average.
+-define(PART, 16).
+%% No history is so long, so this is no digest of a version that sent the state as one.
+-define(SUMS, 1 bsl 64).
 
 %% @private
 new() -> #{}.
@@ -48,15 +57,50 @@ unpack(Term, _) ->
         false -> error
     end.
 
-%% @private
+%% @private Fingerprints of keys are made of it, in all versions alike.
 digest(State) -> State.
+
+%% @doc A digest that is smaller than the state: 8 bytes for each part of the elements. A version
+%% that knows of no sums takes it for a state without any of the elements, and sends all it has.
+-spec sums(#{term() => pos_integer()}) -> weft_crdt_type:digest().
+sums(State) ->
+    Parts = map_size(State) div ?PART + 1,
+    Sums = sums(Parts, State),
+    #{{sums, << <<(maps:get(Part, Sums, 0)):64>> || Part <- lists:seq(0, Parts - 1) >>} => ?SUMS}.
+
+sums(Parts, State) ->
+    maps:fold(fun(Element, Length, Sums) ->
+                  Part = part(Element, Parts),
+                  Hash = weft_crdt_type:hash({Element, Length}),
+                  Sums#{Part => maps:get(Part, Sums, 0) bxor Hash}
+              end, #{}, State).
+
+part(Element, Parts) -> erlang:phash2(Element, Parts).
 
 %% @private
 difference_to_digest(State, Digest, Table) ->
-    case unpack(Digest, Table) of
-        {ok, Other} -> {ok, difference(State, Other)};
-        error -> error
+    case {sums_in(Digest), unpack(Digest, Table)} of
+        {{ok, Sums}, _} -> {ok, unlike(Sums, State)};
+        {none, {ok, Other}} -> {ok, difference(State, Other)};
+        {none, error} -> error
     end.
+
+sums_in(#{} = Digest) when map_size(Digest) =:= 1 ->
+    case maps:to_list(Digest) of
+        [{{sums, Sums}, ?SUMS}] when is_binary(Sums), Sums =/= <<>>, byte_size(Sums) rem 8 =:= 0 ->
+            {ok, Sums};
+        _ -> none
+    end;
+sums_in(_) -> none.
+
+%% All that is in parts of which something differs.
+unlike(There, State) ->
+    Parts = byte_size(There) div 8,
+    Here = sums(Parts, State),
+    maps:filter(fun(Element, _) ->
+                    Part = part(Element, Parts),
+                    <<(map_get(Part, Here)):64>> =/= binary:part(There, 8 * Part, 8)
+                end, State).
 
 %% @private It knows no actors.
 retire(_, State) -> State.

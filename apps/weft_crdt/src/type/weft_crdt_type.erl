@@ -20,7 +20,7 @@
 %% table with which a state was folded last.
 -module(weft_crdt_type).
 
--export([module/1, names/0]).
+-export([module/1, names/0, hash/1]).
 -export_type([name/0, actor/0, who/0, state/0, packed/0, digest/0]).
 
 -type name() :: gcounter | pncounter | orset | clset | lww_register | mv_register | ew_flag
@@ -64,3 +64,7 @@ module(ew_flag) -> {ok, weft_crdt_ew_flag};
 module(dw_flag) -> {ok, weft_crdt_dw_flag};
 module(ormap) -> {ok, weft_crdt_ormap};
 module(Other) -> {error, {unknown_type, Other}}.
+
+%% @doc 64 bits of any term, the same on every node.
+-spec hash(term()) -> non_neg_integer().
+hash(Term) -> erlang:phash2({1, Term}, 1 bsl 32) bsl 32 bor erlang:phash2({2, Term}, 1 bsl 32).
