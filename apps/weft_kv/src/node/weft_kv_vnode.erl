@@ -30,9 +30,7 @@
 -define(CLEANED_MS, 20).
 
 -record(replica, {partition :: non_neg_integer(),
-                  actor :: weft_kv_object:actor(),
-                  %% The last number that this actor has used for any key.
-                  last = 0 :: non_neg_integer(),
+                  writer :: weft_kv_writer:writer(),
                   table :: weft_kv_table:table(),
                   %% Those that were given. With a file also `durability', what its buckets ask for.
                   options :: map(),
@@ -54,7 +52,7 @@ init(Partition, Options) ->
     case weft_kv_vnode_options:check(Options) of
         {ok, All} ->
             case loaded(#replica{partition = Partition, table = weft_kv_table:new(), options = All,
-                                 actor = actor(Partition)}) of
+                                 writer = weft_kv_writer:new(Partition)}) of
                 {ok, Replica} ->
                     %% If it has to be compared, then soon.
                     ok = weft_kv_stats:partition(has(Replica)),
@@ -88,23 +86,18 @@ directory(_Options) -> none.
 %% @private
 stored(Options) -> weft_kv_disk:stored(directory(Options)).
 
-%% Another one for each run of the process: what the last one has written may be lost.
-actor(Partition) ->
-    iolist_to_binary([atom_to_binary(node()), $/, integer_to_binary(Partition), $/,
-                      integer_to_binary(erlang:system_time(microsecond), 36), $.,
-                      integer_to_binary(erlang:unique_integer([positive]), 36)]).
-
 %% Whoever does not ask would not know what to make of it.
 %% @private
 command(Key, {read, #{tell := incomplete} = Kind, primary}, Replica) ->
     {reply, {ok, Object}} = command(Key, {read, maps:remove(tell, Kind), primary}, Replica),
     {reply, {said(Key, Kind, Replica), Object}};
 command(Key, {Request, Kind, Role},
-        #replica{table = Table, actor = Actor, last = Last, options = Options} = Replica)
+        #replica{table = Table, writer = Writer, options = Options} = Replica)
   when Request =:= read orelse element(1, Request) =:= write orelse element(1, Request) =:= merge,
        Role =:= primary orelse Role =:= fallback ->
     Object = object(weft_kv_table:use(Key, Table)),
-    case weft_kv_replica:requested(Request, {Actor, Last}, map_get(siblings, Kind), Object) of
+    case weft_kv_replica:requested(Request, weft_kv_writer:last(Writer), map_get(siblings, Kind),
+                                   Object) of
         Object -> {reply, {ok, Object}};
         New ->
             Max = weft_kv_vnode_options:siblings_max(Options),
@@ -233,19 +226,10 @@ merged(Key, Object, #{siblings := Siblings} = Asked, #replica{table = Table} = R
     New = weft_kv_replica:requested({merge, Object}, <<>>, Siblings, read(Key, Table)),
     Kind = maps:remove(durability, Asked),
     ok = weft_kv_table:store(Key, New, Kind, Table),
-    #replica{options = #{bytes_max := Max}} = Replica,
+    #replica{options = #{bytes_max := Max}, writer = Writer} = Replica,
     Stored = logged({stored, Key, New, Kind}, maps:get(durability, Asked, as_configured),
-                    numbered(Object, Replica)),
+                    Replica#replica{writer = weft_kv_writer:stored(Object, Writer)}),
     lists:foldl(fun gone/2, Stored, weft_kv_table:evict(Max, Table)).
-
-%% A write of this actor has the number after the last one. An object that names a higher one, as of
-%% a file that somebody has made, knows of writes that were never done, and would take later ones
-%% for them. With another name there are no such writes.
-numbered(Object, #replica{actor = Actor, last = Last, partition = Partition} = Replica) ->
-    case weft_kv_object:last(Actor, Object) of
-        Number when Number =< Last + 1 -> Replica#replica{last = max(Last, Number)};
-        _NeverGivenOut -> Replica#replica{actor = actor(Partition), last = 0}
-    end.
 
 removed(Keys, #replica{table = Table} = Replica) ->
     lists:foldl(fun(Key, R) ->
@@ -257,13 +241,8 @@ removed(Keys, #replica{table = Table} = Replica) ->
 gone(Key, #replica{hints = Hints} = Replica) ->
     logged({removed, Key}, written, Replica#replica{hints = weft_kv_hinted:remove(Key, Hints)}).
 
-%% By the next number this actor would say of what it has forgotten that it was replaced. That is so
-%% of what was over or evicted, but not of what others still have.
-renamed(Objects, #replica{actor = Actor, partition = Partition} = Replica) ->
-    case [Key || {Key, Object} <- Objects, weft_kv_object:last(Actor, Object) > 0] of
-        [] -> Replica;
-        _ -> Replica#replica{actor = actor(Partition), last = 0}
-    end.
+renamed(Objects, #replica{writer = Writer} = Replica) ->
+    Replica#replica{writer = weft_kv_writer:forgot([Object || {_, Object} <- Objects], Writer)}.
 
 logged(_Entry, _How, #replica{log = none} = Replica) -> Replica;
 logged(Entry, How, #replica{log = Log} = Replica) ->
