@@ -63,8 +63,15 @@ a_cell_of_the_matrix_has_what_is_known_of_its_pair(Config) ->
     choose(cells, <<"groups">>, Browser),
     cell_is("left", "left", [<<"1 kB/s">>, <<"150 µs"/utf8>>, <<"1">>, <<"7 B">>, <<"0">>, <<"0">>,
                              <<"6">>, <<"2">>, <<"closed">>], Browser),
-    cell_is("left", "right", [<<"9 kB/s">>, <<"500 µs"/utf8>>, <<"1.5">>, <<"5 B">>, <<"3">>,
-                              <<"1">>, <<"2">>, <<"0">>, <<"none">>], Browser),
+    cell_is("left", "right", [<<"9 kB/s">>, <<"600 µs"/utf8>>, <<"2">>, <<"5 B">>, <<"3">>, <<"1">>,
+                              <<"1">>, <<"0">>, <<"none">>], Browser),
+    %% What a gateway has with either of its groups is within that one.
+    cell_is("right", "right", [<<"0 B/s">>, <<"250 µs"/utf8>>, <<"1">>, <<"0 B">>, <<"0">>, <<"0">>,
+                               <<"4">>, <<"0">>, <<"none">>], Browser),
+    %% Also if it is the first group of neither node.
+    patch(#{groups => #{third => #{members => [<<"a@h">>, <<"x@h">>], gateways => []}}}, Browser),
+    cell_is("third", "third", [<<"12 kB/s">>, <<"600 µs"/utf8>>, <<"2">>, <<"5 B">>, <<"6">>,
+                               <<"2">>, <<"2">>, <<"0">>, <<"none">>], Browser),
     ?assertEqual([], errors(Browser)).
 
 %% From, to, value, how far off the mean of 3250 (a standard deviation is 3491), last error.

@@ -32,13 +32,19 @@ function* gridBy(cluster, byGroups) {
     const rows = cluster.nodes.map((node) => ({ id: node.name, text: node.short }));
     return { rows, cells, at: index(rows) };
   }
-  const ofNode = (name) => {
-    const first = cluster.byName.get(name)?.groups[0];
-    return first === undefined ? "in no group" : first;
-  };
-  const ids = [...new Set(cluster.nodes.map((node) => ofNode(node.name)))].sort();
+  const ids = [...new Set(cluster.nodes.flatMap(groupsOf))].sort();
   const rows = ids.map((id) => ({ id, text: id }));
-  return { rows, cells: yield* summed(cells, ofNode), at: index(rows) };
+  return { rows, cells: yield* summed(cells, cluster), at: index(rows) };
+}
+
+const groupsOf = (node) => (node?.groups.length > 0 ? node.groups : ["in no group"]);
+
+// As weft_ops:traffic() counts: within a group if both nodes are in one, else from the first group
+// of the one to the first group of the other.
+function groupsBetween(cell, cluster) {
+  const [ofFrom, ofTo] = [cell.from, cell.to].map((name) => groupsOf(cluster.byName.get(name)));
+  const common = ofFrom.find((group) => ofTo.includes(group));
+  return { from: common ?? ofFrom[0], to: common ?? ofTo[0] };
 }
 
 const index = (rows) => new Map(rows.map(({ id }, i) => [id, i]));
@@ -90,19 +96,18 @@ function wayRtt(cluster, { way }) {
   return all;
 }
 
-function* summed(cells, ofNode) {
+function* summed(cells, cluster) {
   const groups = new Map();
   yield* each(cells.values(), (cell) => {
-    const [from, to] = [ofNode(cell.from), ofNode(cell.to)];
+    const { from, to } = groupsBetween(cell, cluster);
     const key = cellKey(from, to);
-    if (!groups.has(key)) groups.set(key, []);
-    groups.get(key).push(cell);
+    if (!groups.has(key)) groups.set(key, { from, to, parts: [] });
+    groups.get(key).parts.push(cell);
   });
   const all = new Map();
-  yield* each(groups, ([key, parts]) => {
+  yield* each(groups, ([key, { from, to, parts }]) => {
     const known = (measure) => parts.map((part) => part[measure]).filter((x) => x !== undefined);
     const total = (measure) => known(measure).reduce((a, b) => a + b, 0);
-    const [from, to] = [ofNode(parts[0].from), ofNode(parts[0].to)];
     all.set(key, {
       from, to, pairs: parts.length, rate: total("rate"), queued_bytes: total("queued_bytes"),
       resumes: total("resumes"), reroutes: total("reroutes"),
