@@ -16,6 +16,7 @@
          the_keys_lead_through_the_matrix/1,
          the_graph_shows_what_goes_where/1,
          a_circuit_goes_through_its_gateways/1,
+         a_long_circuit_is_shown_as_far_as_it_is_known/1,
          names_are_left_out_where_there_are_many/1,
          the_keys_lead_through_the_graph/1,
          the_keys_lead_past_what_is_on_top_and_through_tables/1]).
@@ -30,6 +31,7 @@ all() ->
      the_keys_lead_through_the_matrix,
      the_graph_shows_what_goes_where,
      a_circuit_goes_through_its_gateways,
+     a_long_circuit_is_shown_as_far_as_it_is_known,
      names_are_left_out_where_there_are_many,
      the_keys_lead_through_the_graph,
      the_keys_lead_past_what_is_on_top_and_through_tables].
@@ -202,6 +204,29 @@ a_circuit_goes_through_its_gateways(Config) ->
     _ = until(["!(", ink(2, "where('g@h')", "12"), ") && !(", ink(2, "where('h@h')", "12"), ")"],
               Browser),
     ?assertEqual([], errors(Browser)).
+
+%% Of a way over five nodes its ends know the first two and the last two. What goes over the links
+%% in between is in their lanes, where nodes relay.
+a_long_circuit_is_shown_as_far_as_it_is_known(Config) ->
+    Browser = of_model(weft_dashboard_small:row(), "#view=graph", Config),
+    _ = until(ink(3, "where('p@h')", "3"), Browser),
+    Busy = [{"'a@h', 'g@h'", true}, {"'g@h', 'h@h'", true}, {"'h@h', 'i@h'", true},
+            {"'i@h', 'p@h'", true}, {"'h@h', 'y@h'", false}, {"'h@h', 'z@h'", false}],
+    ?assertEqual(Busy, [{Pair, evaluate(ink(1, ["middle(", Pair, ")"], "4"), Browser)}
+                        || {Pair, _} <- Busy]),
+    ?assertEqual([<<"g@h, …, i@h"/utf8>>], [Way || [_, _, Way | _] <- rows("Sessions", Browser)]),
+    _ = evaluate("location.hash = 'view=matrix'", Browser),
+    cell_is("p@h", "a@h", over(<<"0 B/s">>, <<"i@h, …, g@h"/utf8>>), Browser),
+    cell_is("a@h", "p@h", over(<<"9 kB/s">>, <<"g@h, …, i@h"/utf8>>), Browser),
+    %% The first of them says nothing.
+    patch(#{traffic => #{<<"a@h p@h">> => null}}, Browser),
+    cell_is("a@h", "p@h", over(<<"9 kB/s">>, <<"…, i@h"/utf8>>), Browser),
+    ?assertEqual([], errors(Browser)).
+
+%% Neither the round trip nor how many hops it takes is known.
+over(Rate, Way) ->
+    [Rate, <<"–"/utf8>>, <<"–"/utf8>>, <<"0 B">>, <<"0">>, <<"0">>, <<"up">>, Way, <<"none">>,
+     <<"–"/utf8>>].
 
 ink(Layer, Point, Radius) ->
     ["ink(", integer_to_list(Layer), ", ", Point, ", ", Radius, ") > 0"].

@@ -2,7 +2,7 @@
 %% @doc Models of clusters that there are not, so small that a test knows each of their numbers.
 -module(weft_dashboard_small).
 
--export([model/0, many/1, chain/0, node_in/1]).
+-export([model/0, many/1, chain/0, row/0, node_in/1]).
 
 %% @doc Nodes a, b and g are one group, g, x and y another one. The link of b and g is down; a talks
 %% with b, and over g with x.
@@ -34,17 +34,37 @@ many(Count) ->
 
 %% @doc Nodes a, g, h and p in a row, each in a group with the next one; a talks with p.
 chain() ->
-    Groups = #{left => [a, g], middle => [g, h], right => [h, p]},
-    (model())#{nodes => maps:from_list([{named(Node), node_in(groups_of(Node, Groups))}
-                                        || Node <- [a, g, h, p]]),
-               groups => maps:map(fun(_, Nodes) -> group([named(Node) || Node <- Nodes],
-                                                         [named(Node) || Node <- Nodes,
-                                                                         Node =/= a, Node =/= p])
-                                  end, Groups),
-               links => both(#{{a, g} => link_up(100), {g, h} => link_up(100),
-                               {h, p} => link_up(100)}, #{}),
-               traffic => both(#{{a, p} => session(<<"g@h">>)},
-                               #{<<"p@h a@h">> => #{via => <<"h@h">>}})}.
+    (maps:merge(model(), grouped(#{left => [a, g], middle => [g, h], right => [h, p]})))#{
+      links => both(#{{a, g} => link_up(100), {g, h} => link_up(100), {h, p} => link_up(100)}, #{}),
+      traffic => both(#{{a, p} => session(<<"g@h">>)}, #{<<"p@h a@h">> => #{via => <<"h@h">>}})}.
+
+%% @doc The same with one node more in the row: a, g, h, i and p. Those between pass on what a sends
+%% to p. Beside h are y, which passes on little, and z, which does not, and gets much by lanes.
+row() ->
+    #{nodes := Nodes} = Grouped = grouped(#{row_1 => [a, g], row_2 => [g, h], row_3 => [h, i],
+                                            row_4 => [i, p], side => [h, y, z]}),
+    (maps:merge(model(), Grouped))#{
+      nodes => maps:merge(Nodes, maps:from_list(
+                                   [{Name, (maps:get(Name, Nodes))#{relayed_bytes => Bytes}}
+                                    || {Name, Bytes} <- [{<<"g@h">>, 18000}, {<<"h@h">>, 18000},
+                                                         {<<"i@h">>, 18000}, {<<"y@h">>, 500}]])),
+      links => both(maps:from_list([{Pair, (link_up(100))#{lanes => [Bytes]}}
+                                    || {Pair, Bytes} <- [{{a, g}, 9500}, {{g, h}, 9500},
+                                                         {{h, i}, 9500}, {{i, p}, 9500},
+                                                         {{h, y}, 40}, {{h, z}, 90000}]]), #{}),
+      traffic => both(#{{a, p} => session(<<"g@h">>)},
+                      #{<<"a@h p@h">> => #{bytes_out => 18000},
+                        <<"p@h a@h">> => #{bytes_in => 18000, via => <<"i@h">>}})}.
+
+%% Nodes in several groups are gateways.
+grouped(Groups) ->
+    Nodes = lists:usort(lists:append(maps:values(Groups))),
+    Gateways = [Node || Node <- Nodes, length(groups_of(Node, Groups)) > 1],
+    #{nodes => maps:from_list([{named(Node), node_in(groups_of(Node, Groups))} || Node <- Nodes]),
+      groups => maps:map(fun(_, Its) ->
+                             group([named(Node) || Node <- Its],
+                                   [named(Node) || Node <- Its, lists:member(Node, Gateways)])
+                         end, Groups)}.
 
 groups_of(Node, Groups) ->
     [Group || {Group, Nodes} <- maps:to_list(Groups), lists:member(Node, Nodes)].

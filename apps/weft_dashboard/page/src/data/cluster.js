@@ -5,6 +5,7 @@
 import { each } from "../parts/task.js";
 
 const byText = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+const NO_GAP = -1;
 
 export const pairKey = (a, b) => (a < b ? `${a} ${b}` : `${b} ${a}`);
 
@@ -28,7 +29,7 @@ export function* clusterOf(model) {
   const links = yield* linksOf(model);
   const sessions = yield* pairsOf(model.traffic);
   yield* each(sessions.values(), (session) => complete(session, model, links));
-  const loads = loadsOf(sessions);
+  const loads = yield* loadsOf(sessions, links, model);
   yield;
   return {
     model,
@@ -125,38 +126,60 @@ function complete(session, model, links) {
   session.reroutes = Math.max(ab?.reroutes ?? 0, ba?.reroutes ?? 0);
   session.state = ab !== undefined && ab.state !== "up" ? ab.state : (ba ?? ab).state;
   session.way = wayOf(session, links);
-  session.isCircuit = session.way.nodes.length > 2 || !session.way.isWhole;
+  session.isCircuit = session.way.nodes.length > 2 || session.way.gap !== NO_GAP;
 }
 
 const perSecond = (bytes, periodMs) => (periodMs > 0 ? ((bytes ?? 0) * 1000) / periodMs : 0);
 
 // Each end knows the neighbour over which the session goes. Where these two are one, or have a
-// link, the way is known as a whole; else there is something between them that is not.
+// link, the way is known as a whole; else it has a gap, after the node with that place.
 function wayOf({ a, b, ab, ba }, links) {
-  const first = ab?.via;
-  const last = ba?.via;
-  const isLink = (x, y) => links.get(pairKey(x, y))?.isUp === true;
-  if (first === b || last === a) return { nodes: [a, b], isWhole: true };
-  if (first === undefined && last === undefined) return { nodes: [a, b], isWhole: false };
-  const left = first ?? last;
-  const right = last ?? (isLink(left, b) ? left : undefined);
-  if (right === undefined) return { nodes: [a, left, b], isWhole: false };
-  if (left === right) return { nodes: [a, left, b], isWhole: true };
-  return { nodes: [a, left, right, b], isWhole: isLink(left, right) };
+  const [first, last] = [ab?.via, ba?.via];
+  if (first === b || last === a) return { nodes: [a, b], gap: NO_GAP };
+  if (first === undefined && last === undefined) return { nodes: [a, b], gap: 0 };
+  const nodes = [a, ...new Set([first, last].filter((node) => node !== undefined)), b];
+  const isTold = (i) => (i === 0 ? first : i === nodes.length - 2 ? last : undefined) !== undefined;
+  const isLink = (i) => links.get(pairKey(nodes[i], nodes[i + 1]))?.isUp === true;
+  return { nodes, gap: nodes.slice(1).findIndex((_, i) => !isTold(i) && !isLink(i)) };
 }
 
-// Bytes a second that go between two neighbours, for whomever.
-function loadsOf(sessions) {
+// The nodes between the ends, with a mark where others are that are not known.
+export function between({ nodes, gap }) {
+  const inside = nodes.slice(1, -1);
+  return gap === NO_GAP ? inside : [...inside.slice(0, gap), "…", ...inside.slice(gap)];
+}
+
+// Bytes a second that go between two neighbours, for whomever. No session tells which links are in
+// the gap of its way. But nodes on both sides of such a link relay, and its lanes send more than is
+// told of it: as much as the least of these sessions, or half, as nodes do not look at one time.
+function* loadsOf(sessions, links, model) {
   const loads = new Map();
-  for (const { way, rate } of sessions.values()) {
-    if (rate === 0) continue;
-    for (let i = 1; i < way.nodes.length; i++) {
-      const key = pairKey(way.nodes[i - 1], way.nodes[i]);
-      loads.set(key, (loads.get(key) ?? 0) + rate);
-    }
-  }
+  const add = (key, rate) => loads.set(key, (loads.get(key) ?? 0) + rate);
+  let [all, least] = [0, Infinity];
+  yield* each(sessions.values(), ({ way: { nodes, gap }, rate }) => {
+    if (rate === 0) return;
+    for (let i = 1; i < nodes.length; i++)
+      if (i - 1 !== gap) add(pairKey(nodes[i - 1], nodes[i]), rate);
+    if (gap === NO_GAP) return;
+    all += rate;
+    least = Math.min(least, rate);
+  });
+  if (all === 0) return loads;
+  yield* each(links.values(), (link) => {
+    const told = loads.get(link.key) ?? 0;
+    const more = Math.min(all, ...relayedAt(link, model), sentOver(link, model) - told);
+    if (more >= least / 2) add(link.key, more);
+  });
   return loads;
 }
+
+const relayedAt = ({ a, b }, { nodes }) => [nodes[a], nodes[b]].map((node) =>
+  (node?.relayed_bytes === undefined ? Infinity : perSecond(node.relayed_bytes, node.period_ms)));
+
+// With all that is around messages.
+const sentOver = ({ a, b, ab, ba }, { nodes }) =>
+  perSecond(sum(ab?.lanes ?? []), nodes[a]?.period_ms)
+    + perSecond(sum(ba?.lanes ?? []), nodes[b]?.period_ms);
 
 export const sum = (numbers) => numbers.reduce((all, number) => all + number, 0);
 export const mean = (numbers) =>

@@ -2,7 +2,7 @@
 // What the matrix shows: rows of nodes (or of groups), and for each pair that something is known of
 // a cell with all its measures. A cell of two groups sums up, or takes the worst of, its pairs.
 
-import { mean, pairKey } from "../data/cluster.js";
+import { between, mean, pairKey } from "../data/cluster.js";
 import { each } from "../parts/task.js";
 
 export const MEASURES = {
@@ -65,9 +65,9 @@ function* cellsOf(cluster) {
         queued_bytes: saidBy(from, session)?.queued_bytes ?? 0,
         resumes: session.resumes,
         reroutes: session.reroutes,
-        hops: session.way.isWhole ? session.way.nodes.length - 1 : undefined,
+        hops: session.way.gap < 0 ? session.way.nodes.length - 1 : undefined,
         rtt_us: wayRtt(cluster, session),
-        way: from === session.a ? session.way.nodes : [...session.way.nodes].reverse(),
+        between: from === session.a ? between(session.way) : between(session.way).reverse(),
         state: session.state,
       });
   });
@@ -86,7 +86,7 @@ function* cellsOf(cluster) {
 
 // Of the links of the way, if all of them are known.
 function wayRtt(cluster, { way }) {
-  if (!way.isWhole) return undefined;
+  if (way.gap >= 0) return undefined;
   let all = 0;
   for (let i = 1; i < way.nodes.length; i++) {
     const us = cluster.links.get(pairKey(way.nodes[i - 1], way.nodes[i]))?.rtt_us;

@@ -2,6 +2,7 @@
 // What the graph shows, as tables: groups, nodes, links, sessions.
 
 import { address } from "../data/address.js";
+import { between } from "../data/cluster.js";
 import { h } from "../parts/element.js";
 import { table } from "../parts/table.js";
 import { bytes, micros, rate } from "../parts/format.js";
@@ -44,8 +45,8 @@ export function graphTables() {
     columns: [
       { title: "Session", value: (session) => `${session.a} ${session.b}`, text: pair },
       { title: "Traffic", value: (session) => session.rate, text: rate, isNumber: true },
-      { title: "By way of", value: (session) => session.way.nodes.slice(1, -1).join(", "),
-        text: (text, session) => (text || (session.isCircuit ? "?" : "direct")) },
+      { title: "By way of", value: (session) => between(session.way).join(", "),
+        text: (text) => text || "direct" },
       { title: "State", value: (session) => session.state },
     ],
   });

@@ -280,7 +280,7 @@ function cellFigures(cell) {
   return [
     ...rows,
     ["Session", cell.state ?? "none"],
-    ["By way of", cell.way ? cell.way.slice(1, -1).join(", ") || "nobody" : "–"],
+    ["By way of", cell.between ? cell.between.join(", ") || "nobody" : "–"],
     ["Link", cell.link ?? "none"],
     ["Last error", cell.last_error ?? "–"],
   ];
