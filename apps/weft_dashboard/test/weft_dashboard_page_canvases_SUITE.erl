@@ -6,7 +6,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--import(weft_dashboard_chromium, [evaluate/2, until/2, key/2, errors/1]).
+-import(weft_dashboard_chromium, [command/3, evaluate/2, until/2, key/2, errors/1]).
 -import(weft_dashboard_page_frames, [of_model/3, patch/2]).
 -import(weft_dashboard_page_steps, [rows/2, rows_as_they_are/2, tab_to/2]).
 
@@ -17,6 +17,7 @@
          the_graph_shows_what_goes_where/1,
          a_circuit_goes_through_its_gateways/1,
          a_long_circuit_is_shown_as_far_as_it_is_known/1,
+         nothing_moves_where_that_is_asked_for/1, a_matrix_opens_first_above_twenty_nodes/1,
          names_are_left_out_where_there_are_many/1,
          the_keys_lead_through_the_graph/1,
          the_keys_lead_past_what_is_on_top_and_through_tables/1]).
@@ -32,6 +33,7 @@ all() ->
      the_graph_shows_what_goes_where,
      a_circuit_goes_through_its_gateways,
      a_long_circuit_is_shown_as_far_as_it_is_known,
+     nothing_moves_where_that_is_asked_for, a_matrix_opens_first_above_twenty_nodes,
      names_are_left_out_where_there_are_many,
      the_keys_lead_through_the_graph,
      the_keys_lead_past_what_is_on_top_and_through_tables].
@@ -241,6 +243,39 @@ names_are_left_out_where_there_are_many(Config) ->
          _ = evaluate("location.hash = `view=graph&from=${lowest()}`", Browser),
          _ = until(Named, Browser)
      end || {Count, Radius, IsNamed} <- [{50, 11, true}, {51, 7, false}]].
+
+%% Bodies that get other places go there, or are there at once.
+nothing_moves_where_that_is_asked_for(Config) ->
+    Browser = small("#view=graph", Config),
+    try
+        [begin
+             motion(Motion, Browser),
+             _ = evaluate("window.seen = placesSeen(); 0", Browser),
+             patch(#{groups => #{left => #{members => Left}, right => #{members => Right}}},
+                   Browser),
+             ?assertEqual({Motion, Moves}, {Motion, evaluate("seen", Browser) > 1})
+         end || {Motion, Moves, Left, Right} <-
+                    [{<<"no-preference">>, true, [<<"a@h">>, <<"b@h">>, <<"y@h">>],
+                      [<<"g@h">>, <<"x@h">>]},
+                     {<<"reduce">>, false, [<<"a@h">>, <<"b@h">>, <<"g@h">>],
+                      [<<"g@h">>, <<"x@h">>, <<"y@h">>]}]],
+        ?assertEqual([], errors(Browser))
+    after
+        motion(<<>>, Browser)
+    end.
+
+%% What the system asks for; nothing if it is empty.
+motion(Motion, Browser) ->
+    _ = command(<<"Emulation.setEmulatedMedia">>,
+                #{features => [#{name => <<"prefers-reduced-motion">>, value => Motion}]}, Browser),
+    ok.
+
+a_matrix_opens_first_above_twenty_nodes(Config) ->
+    [begin
+         Browser = of_model(weft_dashboard_small:many(Count), "", Config),
+         ?assertEqual({Count, Title, []},
+                      {Count, evaluate("document.title", Browser), errors(Browser)})
+     end || {Count, Title} <- [{20, <<"weft: Graph">>}, {21, <<"weft: Matrix">>}]].
 
 the_keys_lead_through_the_graph(Config) ->
     %% Seven nodes stand in a ring.

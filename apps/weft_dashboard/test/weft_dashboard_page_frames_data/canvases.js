@@ -20,6 +20,20 @@ window.scale = () => {
 window.lowest = () =>
   Object.entries(layers().at(-1).picture.places()).sort(([, a], [, b]) => b.y - a.y)[0][0];
 
+// In how many arrangements bodies are seen, from when they get new places on.
+window.placesSeen = () => new Promise((done) => {
+  document.addEventListener("settled", () => {
+    const begin = performance.now();
+    const seen = new Set();
+    const look = () => {
+      seen.add(JSON.stringify(layers().at(-1).picture.places()));
+      if (performance.now() - begin < 1000) requestAnimationFrame(look);
+      else done(seen.size);
+    };
+    look();
+  }, { once: true });
+});
+
 // How far ahead of a body others are in a direction, as far as they are.
 window.ahead = (from, direction) => {
   const [x, y] = { Left: [-1, 0], Right: [1, 0], Up: [0, -1], Down: [0, 1] }[direction];
