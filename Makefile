@@ -30,7 +30,7 @@ test: ## run all tests and count them (ONLY="word ..." for suites named so)
 	@test/run.escript $(ONLY)
 
 test-long: ## the long forms of those tests that have one (hours; ONLY="word ...")
-	@bin/setup test
+	@bin/setup test-long
 	@test/run.escript --long $(ONLY)
 
 mutants: ## put deliberate bugs in, one at a time: do the tests notice? (ONLY="word ...")

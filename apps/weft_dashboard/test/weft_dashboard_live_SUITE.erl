@@ -56,7 +56,7 @@ started(Config) ->
             [{nodes, Nodes#{port => Port}}, {browser, Browser}, {talk, talk(Nodes)} | Config];
         {error, no_chromium} ->
             ok = weft_test_nodes:end_suite(Config),
-            {skip, "there is no chromium"}
+            weft_test_missing:skip("chromium")
     end.
 
 end_per_suite(Config) ->

@@ -64,7 +64,7 @@ init_per_suite(Config) ->
             [{nodes, nodes_with_dashboard(Started)}, {browser, Browser} | Started];
         {error, no_chromium} ->
             ok = weft_test_nodes:end_suite(Started),
-            {skip, "there is no chromium"}
+            weft_test_missing:skip("chromium")
     end.
 
 end_per_suite(Config) ->

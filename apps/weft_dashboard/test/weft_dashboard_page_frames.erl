@@ -24,7 +24,7 @@ begin_suite(Config) ->
             [{browser, Browser}, {keeper, Keeper}, {port, Port} | Started];
         {error, no_chromium} ->
             ok = weft_test_nodes:end_suite(Started),
-            {skip, "there is no chromium"}
+            weft_test_missing:skip("chromium")
     end.
 
 end_suite(Config) ->

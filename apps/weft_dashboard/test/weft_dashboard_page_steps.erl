@@ -90,14 +90,13 @@ drawn(Node, Browser) -> evaluate([?CANVAS ".picture.states()['", Node, "']"], Br
 
 %% --- axe ----------------------------------------------------------------------------------------
 
-%% @doc Deque's axe, which page/build has got with the other packages in _build/page; the
+%% @doc Deque's axe, which npm has got with the other packages of the page in _build/page; the
 %% application is in a folder of _build/test/lib.
 axe() ->
     case file:read_file(filename:join([code:lib_dir(weft_dashboard), "..", "..", "..", "page",
                                        "node_modules", "axe-core", "axe.min.js"])) of
         {ok, Axe} -> {ok, Axe};
-        {error, enoent} ->
-            {skip, "there is no axe-core: apps/weft_dashboard/page/build gets it"}
+        {error, enoent} -> weft_test_missing:skip("axe-core")
     end.
 
 %% @doc What axe finds that is serious or critical, on the page that is open.

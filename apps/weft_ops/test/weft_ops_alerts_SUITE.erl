@@ -47,7 +47,7 @@ all() ->
 init_per_suite(Config) ->
     case weft_ops_prometheus:find() of
         false ->
-            {skip, "there is no prometheus"};
+            weft_test_missing:skip("prometheus");
         _Program ->
             {ok, _} = application:ensure_all_started(cowboy),
             weft_test_nodes:begin_suite(Config)

@@ -239,7 +239,7 @@ boards_and_alerts_ask_for_what_is_there(Config) ->
 
 promtool_finds_nothing(Config) ->
     case os:find_executable("promtool") of
-        false -> {skip, "there is no promtool"};
+        false -> weft_test_missing:skip("promtool");
         Promtool -> promtool_finds_nothing(Promtool, Config)
     end.
 

@@ -28,7 +28,7 @@ all() -> [each_alert_fires_once].
 
 init_per_suite(Config) ->
     case {weft_ops_prometheus:find(), os:cmd("unshare -m true 2>&1")} of
-        {false, _} -> {skip, "there is no prometheus"};
+        {false, _} -> weft_test_missing:skip("prometheus");
         {_, ""} -> weft_test_nodes:begin_suite(Config);
         {_, Why} -> {skip, "needs a small file system: " ++ Why}
     end.

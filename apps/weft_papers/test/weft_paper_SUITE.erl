@@ -93,7 +93,7 @@ page_looks_well(Config) ->
             ?assertEqual(Figures, maps:get("tables", Seen)),
             ?assert(maps:get("charts", Seen) >= Figures);
         none ->
-            {skip, "no Chromium here (Debian package chromium)"}
+            weft_test_missing:skip("chromium")
     end.
 
 file(Config) -> filename:join(?config(dir, Config), "paper.html").

@@ -24,7 +24,7 @@ is_full() -> os:getenv("FULL") =/= false.
 init_per_suite(Config) ->
     case weft_report_browser:find() of
         {ok, Browser} -> [{browser, Browser} | Config];
-        none -> {skip, "no Chromium here (Debian package chromium)"}
+        none -> weft_test_missing:skip("chromium")
     end.
 
 end_per_suite(_Config) -> ok.

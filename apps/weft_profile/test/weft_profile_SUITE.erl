@@ -287,7 +287,7 @@ it_opens_in_speedscope(A, [NodeA, NodeB, NodeC, NodeD] = Nodes, Config) ->
             ?assertEqual([], weft_dashboard_chromium:errors(Browser)),
             weft_dashboard_chromium:stop(Browser);
         {error, no_chromium} ->
-            {comment, "there is no chromium to open it"}
+            weft_test_missing:skip("chromium")
     end.
 
 is_of(Node, Title) -> string:prefix(Title, atom_to_list(Node)) =/= nomatch.
