@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Exported files, read by those whose formats they have: the schemas of Kubernetes and of
-%% compose, and Ansible. With FULL=1, and as far as these are here. WEFT_PYTHON is a Python that has
-%% kubernetes-validate, ansible-core, jsonschema and PyYAML; WEFT_COMPOSE_SCHEMA is the file
-%% schema/compose-spec.json of the Go module github.com/compose-spec/compose-go/v2 (the package of
-%% npm has one from before files could have a name). No network is used.
+%% compose, and Ansible. With FULL=1 only. `bin/setup test-long' has put a Python with packages, and
+%% the schema of compose files, into the build directory; the application is in a folder of
+%% test/lib there. The schema is that of a Go module: the package of npm has one from before files
+%% could have a name. The suite itself uses no network.
 -module(weft_deploy_schemas_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -17,11 +17,9 @@ suite() -> [{timetrap, {minutes, 10}}].
 all() -> [kubernetes_takes_the_base, compose_takes_the_services, ansible_has_the_hosts].
 
 init_per_suite(Config) ->
-    Python = os:getenv("WEFT_PYTHON", "python3"),
-    case os:find_executable(Python) of
-        false -> {skip, "no program " ++ Python};
-        Path -> [{python, Path} | Config]
-    end.
+    Build = filename:join([code:lib_dir(weft_deploy), "..", "..", ".."]),
+    [{python, filename:join(Build, "python/bin/python")},
+     {schema, filename:join(Build, "schemas/compose-spec.json")} | Config].
 
 end_per_suite(_Config) -> ok.
 
@@ -46,22 +44,20 @@ exported(Kind, Config) ->
 
 %% Runs a Python program; its last line.
 python(Program, Arguments, Config) ->
-    Text = os:cmd(lists:join(" ", [weft_deploy_shell:quote(Word)
-                                   || Word <- [?config(python, Config), "-c", Program
-                                               | Arguments]])),
+    Words = [weft_deploy_shell:quote(Word)
+             || Word <- [?config(python, Config), "-c", Program | Arguments]],
+    Text = os:cmd(unicode:characters_to_list(lists:join(" ", Words))),
     ct:log("~ts", [Text]),
     lists:last(["" | string:lexemes(Text, "\n")]).
 
-skipped_without(Packages, Config) ->
-    case python("import " ++ lists:join(", ", Packages) ++ "; print('there')", [], Config) of
-        "there" -> false;
-        Text -> {true, "Python has no such packages: " ++ Text}
-    end.
+missing(Packages, Config) ->
+    [Package || Package <- Packages,
+                python("import " ++ Package ++ "; print('there')", [], Config) =/= "there"].
 
 kubernetes_takes_the_base(Config) ->
-    case skipped_without(["kubernetes_validate", "yaml"], Config) of
-        {true, Why} -> {skip, Why};
-        false -> kubernetes(exported("kustomize", Config), Config)
+    case missing(["kubernetes_validate", "yaml"], Config) of
+        [] -> kubernetes(exported("kustomize", Config), Config);
+        [Package | _] -> weft_test_missing:skip("Python with " ++ Package)
     end.
 
 kubernetes(Dir, Config) ->
@@ -98,11 +94,12 @@ sees_a_mistake(Right, Wrong, File, Read) ->
     ?assertMatch({match, _}, re:run(Read(Bad), "^refused: .*" ++ Name)).
 
 compose_takes_the_services(Config) ->
-    case {os:getenv("WEFT_COMPOSE_SCHEMA"), skipped_without(["jsonschema", "yaml"], Config)} of
-        {false, _} -> {skip, "WEFT_COMPOSE_SCHEMA names no schema"};
-        {_, {true, Why}} -> {skip, Why};
-        {Schema, false} -> compose(filename:join(exported("compose", Config), "compose.yaml"),
-                                   Schema, Config)
+    Schema = ?config(schema, Config),
+    case {filelib:is_regular(Schema), missing(["jsonschema", "yaml"], Config)} of
+        {true, []} -> compose(filename:join(exported("compose", Config), "compose.yaml"), Schema,
+                              Config);
+        {false, _} -> weft_test_missing:skip("schema of compose files");
+        {true, [Package | _]} -> weft_test_missing:skip("Python with " ++ Package)
     end.
 
 compose(File, Schema, Config) ->
@@ -118,10 +115,9 @@ compose(File, Schema, Config) ->
 
 ansible_has_the_hosts(Config) ->
     Program = filename:join(filename:dirname(?config(python, Config)), "ansible-inventory"),
-    case [P || P <- [Program, os:find_executable("ansible-inventory")], is_list(P),
-               filelib:is_file(P)] of
-        [] -> {skip, "no program ansible-inventory"};
-        [Found | _] -> ansible(Found, exported("ansible", Config))
+    case filelib:is_file(Program) of
+        true -> ansible(Program, exported("ansible", Config));
+        false -> weft_test_missing:skip("ansible-inventory")
     end.
 
 ansible(Program, Dir) ->
