@@ -6,7 +6,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(weft_dashboard_chromium, [evaluate/2, until/2, type/2, errors/1]).
+-import(weft_dashboard_chromium, [command/3, evaluate/2, until/2, type/2, errors/1]).
 -import(weft_dashboard_page_frames, [opened/2, patch/2, answer/3, a_while/1, json/1]).
 -import(weft_dashboard_page_steps, [rows/2, rows_as_they_are/2, press/2, state/2, tab_to/2]).
 
@@ -15,7 +15,9 @@
          what_can_not_be_read_is_told_and_the_next_model_is_shown/1,
          what_is_no_frame_ends_the_connection/1,
          a_server_that_closes_at_once_is_called_less_and_less/1,
-         a_comment_stays_while_it_is_written/1, no_path_is_asked_for_that_nobody_sees/1,
+         a_comment_stays_while_it_is_written/1,
+         who_acknowledges_sees_which_agents_do_not_know/1, no_word_of_an_alarm_is_broken/1,
+         no_path_is_asked_for_that_nobody_sees/1,
          who_leaves_a_view_and_comes_back_asks_once/1,
          why_a_recording_can_not_be_read_is_told_until_the_next_step/1,
          what_takes_too_long_does_not_end_the_replay/1,
@@ -31,6 +33,7 @@ all() ->
     [numbers_have_two_digits_or_are_whole, a_group_may_have_any_name,
      what_can_not_be_read_is_told_and_the_next_model_is_shown, what_is_no_frame_ends_the_connection,
      a_server_that_closes_at_once_is_called_less_and_less, a_comment_stays_while_it_is_written,
+     who_acknowledges_sees_which_agents_do_not_know, no_word_of_an_alarm_is_broken,
      no_path_is_asked_for_that_nobody_sees, who_leaves_a_view_and_comes_back_asks_once,
      why_a_recording_can_not_be_read_is_told_until_the_next_step,
      what_takes_too_long_does_not_end_the_replay,
@@ -158,6 +161,39 @@ until_severities(Severities, Browser) ->
                                   Rows = rows_as_they_are("Alarms", Browser),
                                   [Severity || [Severity | _] <- Rows] =:= Severities
                           end).
+
+who_acknowledges_sees_which_agents_do_not_know(Config) ->
+    Browser = opened("#view=alarms", Config),
+    Note = <<"these agents did not answer, and do not know it: of group east, node n003@host">>,
+    answer("/api/acknowledge", #{done => true, note => Note}, Browser),
+    Comment = "document.querySelector('[aria-label=\"what is done about busy n001@host\"]')",
+    _ = until([Comment, " !== null"], Browser),
+    _ = evaluate([Comment, ".focus()"], Browser),
+    type("I look at it", Browser),
+    press("Acknowledge", Browser),
+    weft_dashboard_page_steps:with_token(Browser),
+    _ = until(["document.querySelector('[aria-label=Alarms] [role=status]').textContent === "
+               "'busy n001@host is acknowledged. But ", Note, "'"], Browser),
+    ?assertEqual([], errors(Browser)).
+
+%% In a window that is narrow for all columns of the table.
+no_word_of_an_alarm_is_broken(Config) ->
+    Browser = opened("#view=alarms", Config),
+    patch(#{alarms => #{<<"busy n001@host">> => null,
+                        <<"down n003@host">> => (alarm(<<"n003@host">>, critical))#{
+                                                  kind := unreachable,
+                                                  text := <<"nobody reaches it, and all miss it">>
+                                                 }}}, Browser),
+    until_severities([<<"critical">>], Browser),
+    _ = command(<<"Emulation.setDeviceMetricsOverride">>,
+                #{width => 900, height => 600, deviceScaleFactor => 1, mobile => false}, Browser),
+    try
+        ?assertEqual([], evaluate("inLines('[aria-label=Alarms] :is(th button, td:nth-child(2), "
+                                  "td:nth-child(3), form button)')", Browser)),
+        ?assertEqual([], errors(Browser))
+    after
+        _ = command(<<"Emulation.clearDeviceMetricsOverride">>, #{}, Browser)
+    end.
 
 no_path_is_asked_for_that_nobody_sees(Config) ->
     Browser = opened("", Config),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a test reads from the canvases of the page. Points are of the window, as those of the mouse.
+// What a test reads from the canvases of the page, and how its texts are laid out. Points are of the
+// window, as those of the mouse.
 
 // The canvases of the graph, from the lowest one to the highest one.
 window.layers = () => [...document.querySelectorAll("canvas.below, canvas.graph")];
@@ -99,3 +100,10 @@ window.styled = (name) => {
   const text = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   return [1, 3, 5].map((i) => parseInt(text.slice(i, i + 2), 16));
 };
+
+// The texts of these elements, as far as they take more than one line.
+window.inLines = (selector) => [...document.querySelectorAll(selector)].filter((element) => {
+  const range = document.createRange();
+  range.selectNodeContents(element);
+  return new Set([...range.getClientRects()].map(({ bottom }) => Math.round(bottom))).size > 1;
+}).map(({ textContent }) => textContent);

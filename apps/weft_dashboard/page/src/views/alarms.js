@@ -27,7 +27,7 @@ export function alarmsView(app) {
       { title: "Taken care of", value: (alarm) => alarm.acknowledged, cell: care },
     ],
   });
-  const element = h("section", { class: "page", "aria-label": "Alarms" },
+  const element = h("section", { class: "page alarms", "aria-label": "Alarms" },
     told, none, alarms.element);
 
   // An alarm of the past may have another one of its kind now.
@@ -43,7 +43,7 @@ export function alarmsView(app) {
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       say(told, await app.act("/api/acknowledge", { id: alarm.id, comment: comment.value },
-        "It is acknowledged"));
+        `${alarm.id} is acknowledged`));
     });
     return form;
   }
