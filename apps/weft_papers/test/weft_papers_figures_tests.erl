@@ -327,6 +327,19 @@ throughput_has_to_come_back_test() ->
           {differs, [6, {2, "started"}, "95 %", {1, 2}, "4 s", {4, 4}]},
           {open, [{9, "failed"}, 9000]}], "riak_elasticity", Rows).
 
+%% In the worst repetition. Back in the end is not back soon.
+throughput_has_to_come_back_soon_test() ->
+    Rows = fun(Kill, Start) ->
+               [{store(<<"riak_elasticity">>, 6, 24), weft_mesh, Metric, Values}
+                || {Metric, Values} <- [{calls, [9000, 9000]}, {failed_operations, [9, 9]},
+                                        {kills, [2, 2]}, {recovery_kill_s, [3, Kill]},
+                                        {recovery_start_s, [4, Start]}]]
+           end,
+    Verdicts = fun(Found) -> [Verdict || {Verdict, _} <- Found] end,
+    ?assertEqual([agrees, agrees, open], Verdicts(findings("riak_elasticity", Rows(30, 30)))),
+    ?assertEqual([differs, agrees, open], Verdicts(findings("riak_elasticity", Rows(31, 30)))),
+    ?assertEqual([agrees, differs, open], Verdicts(findings("riak_elasticity", Rows(30, 31)))).
+
 %% In all repetitions together, and not before there were so many.
 few_of_millions_may_fail_test() ->
     Rows = fun(Calls, Failed, Kills) ->
