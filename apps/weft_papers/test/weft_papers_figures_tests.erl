@@ -299,7 +299,18 @@ few_messages_have_to_wait_test() ->
                 {store(<<"riak_supervised">>, 24, 4), weft_mesh, mailbox_max, [5000]}]
            end,
     says([{agrees, [1000]}], "riak_throughput", Rows(1000)),
-    says([{differs, [1001]}], "riak_throughput", Rows(1001)).
+    says([{differs, [1001]}], "riak_throughput", Rows(1001)),
+    %% Of what has no name it is told, and judged, where it was looked at in all cells.
+    Named = "with a name",
+    OfAll = fun(Most) ->
+                [{store(Workload, Nodes, 4), weft_mesh, mailbox_all_max, [Most, 4]}
+                 || {Workload, Nodes} <- [{<<"riak_get">>, 4}, {<<"riak_update">>, 24}]]
+            end,
+    says([{agrees, [900, Named]}], "riak_throughput", Rows(900)),
+    says([{agrees, [1000, Named]}], "riak_throughput", Rows(900) ++ tl(OfAll(1000))),
+    [{agrees, Told}] = findings("riak_throughput", Rows(900) ++ OfAll(1000)),
+    ?assertEqual([Named], weft_report_said:missing([1000, Named], Told)),
+    says([{differs, [1001]}], "riak_throughput", Rows(900) ++ OfAll(1001)).
 
 %% Of the client, at a rate. What was asked for has to be seen.
 an_operation_has_to_take_the_same_at_the_same_load_test() ->

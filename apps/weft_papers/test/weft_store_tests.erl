@@ -33,6 +33,25 @@ of_all_nodes_the_most_counts_test() ->
                  weft_store_mailbox:of_all([[{100, 3}, {203, 0}, {304, 1}], [{101, 2}, {201, 7}]])),
     ?assertEqual([], weft_store_mailbox:of_all([[], []])).
 
+%% As those of single requests, and of connections.
+processes_without_a_name_are_seen_where_all_are_looked_at_test() ->
+    Waiting = spawn(fun() -> receive stop -> ok end end),
+    _ = [Waiting ! Number || Number <- lists:seq(1, 1000)],
+    Named = looked_at(named),
+    All = looked_at(all),
+    Waiting ! stop,
+    ?assert(Named < 1000),
+    ?assert(All >= 1000).
+
+looked_at(Which) ->
+    Looking = weft_store_mailbox:start(Which, 10),
+    %% pacing: some looks
+    receive after 50 -> ok end,
+    case weft_store_mailbox:stop(Looking) of
+        [] -> looked_at(Which);
+        Seen -> lists:max([Messages || {_, Messages} <- Seen])
+    end.
+
 %% --- clients and the store --------------------------------------------------------------------
 
 on_one_node_test_() ->
@@ -183,7 +202,7 @@ supervised() ->
 
 %% If this process was late and the one that looks was, too, it has not looked.
 is_seen_waiting(Asking) ->
-    Looking = weft_store_mailbox:start(100),
+    Looking = weft_store_mailbox:start(named, 100),
     %% pacing: two looks, in which the request must not be answered
     receive {Asking, TooEarly} -> erlang:error(TooEarly) after 250 -> ok end,
     lists:member(1, [Length || {_, Length} <- weft_store_mailbox:stop(Looking)]).

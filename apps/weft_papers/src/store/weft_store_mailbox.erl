@@ -1,33 +1,36 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc How many messages wait on a node for the one of its registered processes for which most
-%% wait, looked at again and again. A process through which all requests go has a name; those of
-%% single requests have none, and are not looked at.
+%% @doc How many messages wait on a node for the one of its processes for which most wait, looked at
+%% again and again. It may look at registered processes (`named') only, which are few: a process
+%% through which all requests go has a name. Or at all of them, those of single requests, too. What
+%% comes and goes between two looks is not seen.
 -module(weft_store_mailbox).
 
--export([start/1, stop/1, of_all/1]).
+-export([start/2, stop/1, of_all/1]).
+-export_type([which/0]).
+
+-type which() :: named | all.
 
 -define(TOGETHER_MS, 100).
 
 %% @doc Looks until it is stopped.
--spec start(EveryMs :: pos_integer()) -> pid().
-start(EveryMs) ->
-    spawn(fun() -> look(EveryMs, erlang:monotonic_time(millisecond), []) end).
+-spec start(which(), EveryMs :: pos_integer()) -> pid().
+start(Which, EveryMs) ->
+    spawn(fun() -> look(Which, EveryMs, erlang:monotonic_time(millisecond), []) end).
 
-look(EveryMs, StartMs, Seen) ->
+look(Which, EveryMs, StartMs, Seen) ->
     receive
         {stop, From, Ref} -> From ! {Ref, lists:reverse(Seen)}
     after EveryMs ->
-        Longest = lists:max([0 | [Length || Name <- registered(),
-                                            {message_queue_len, Length} <- [length_of(Name)]]]),
-        look(EveryMs, StartMs, [{erlang:monotonic_time(millisecond) - StartMs, Longest} | Seen])
+        %% One that has ended just now has none.
+        Longest = lists:max([0 | [Length || Pid <- pids(Which),
+                                            {_, Length} <- [process_info(Pid,
+                                                                         message_queue_len)]]]),
+        look(Which, EveryMs, StartMs,
+             [{erlang:monotonic_time(millisecond) - StartMs, Longest} | Seen])
     end.
 
-%% It may have ended just now.
-length_of(Name) ->
-    case whereis(Name) of
-        Pid when is_pid(Pid) -> process_info(Pid, message_queue_len);
-        _ -> undefined
-    end.
+pids(named) -> [Pid || Name <- registered(), Pid <- [whereis(Name)], is_pid(Pid)];
+pids(all) -> processes().
 
 %% @doc What was seen: milliseconds since the start, and messages.
 -spec stop(pid()) -> [{AtMs :: non_neg_integer(), Messages :: non_neg_integer()}].

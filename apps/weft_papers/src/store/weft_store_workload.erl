@@ -222,28 +222,36 @@ steady(Load, Store, Generators, #{with := #{duration_ms := DurationMs} = With} =
     UsedUs = cpu_us(Store, Nodes) - StoreUs,
     ClientsUs = cpu_us(Generators, Nodes) - GeneratorsUs,
     After = weft_store_cost:counts(Nodes, Store),
-    Seen = weft_store_mailbox:of_all([call(Nodes, Role, weft_store_mailbox, stop, [Pid])
-                                      || {Role, Pid} <- Looking]),
+    Waited = waited(Looking, Nodes),
     Metrics = weft_store_clients:metrics(Outcomes),
     Done = max(1, proplists:get_value(calls, Metrics)),
     Metrics ++ Sharing ++ [{asked_per_s, weft_store_clients:due(Outcomes) * 1000 / DurationMs}
                            || is_map_key(per_second, Load)]
         ++ weft_store_cost:per_call(Before, After, Done)
         ++ [{store_rest_percent, Us / 1.0e4} || Us <- RestUs]
-        ++ [{store_cpu_us, UsedUs / Done}, {clients_cpu_us, ClientsUs / Done},
-                {mailbox_nodes, length(Looking)},
-                {mailbox_max, lists:max([0 | [Length || {_, Length} <- Seen]])}
-                | [{mailbox, Length, AtMs} || {AtMs, Length} <- Seen]].
+        ++ [{store_cpu_us, UsedUs / Done}, {clients_cpu_us, ClientsUs / Done} | Waited].
 
 %% Without the time in which the store is made.
 shared(#{layout := Layout, quota := Quota}, Nodes, Function) ->
     weft_bench_sharing:measured(Layout, Quota, Nodes, Function).
 
-%% The first node ten times a second, for a picture; on the others a look costs as much.
+%% At processes with a name: on the first node ten times a second, for a picture; on the others a
+%% look costs as much. At all processes seldom, as there are many.
 looking([First | Others] = Store, Nodes) ->
     EveryMs = maps:from_list([{First, ?LOOK_MS} | [{Role, ?LOOK_SELDOM_MS} || Role <- Others]]),
-    [{Role, call(Nodes, Role, weft_store_mailbox, start, [map_get(Role, EveryMs)])}
-     || Role <- Store].
+    [{Which, Role, call(Nodes, Role, weft_store_mailbox, start, [Which, Ms])}
+     || Role <- Store,
+        {Which, Ms} <- [{named, map_get(Role, EveryMs)}, {all, ?LOOK_SELDOM_MS}]].
+
+%% In the series are those with a name.
+waited(Looking, Nodes) ->
+    [Named, All] = [weft_store_mailbox:of_all([call(Nodes, Role, weft_store_mailbox, stop, [Pid])
+                                               || {Of, Role, Pid} <- Looking, Of =:= Which])
+                    || Which <- [named, all]],
+    [{mailbox_nodes, length([Role || {all, Role, _} <- Looking])}, {mailbox_max, most(Named)},
+     {mailbox_all_max, most(All)} | [{mailbox, Length, AtMs} || {AtMs, Length} <- Named]].
+
+most(Seen) -> lists:max([0 | [Length || {_, Length} <- Seen]]).
 
 %% Where cells have so much time.
 at_rest(Store, #{rest_ms := Ms}, Nodes) -> [weft_store_cost:at_rest(Nodes, Store, Ms)];

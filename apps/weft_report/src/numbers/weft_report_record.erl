@@ -161,6 +161,7 @@ store_metrics() ->
      {switches_per_call, "", none, "context switches of their threads, per operation"},
      {writes_per_call, "", none, "writes to their sockets, per operation"},
      {mailbox_max, "", less, "most messages that waited for one registered process of a node"},
+     {mailbox_all_max, "", less, "the same of all its processes, looked at once in a second"},
      {mailbox_nodes, "", none, "on how many nodes that was looked at"},
      {mailbox, "", none, "these messages over the time, a series"},
      {operations_per_s, "1/s", none, "operations that were done in a second, a series"},
