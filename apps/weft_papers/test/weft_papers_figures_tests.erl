@@ -312,6 +312,34 @@ few_messages_have_to_wait_test() ->
     ?assertEqual([Named], weft_report_said:missing([1000, Named], Told)),
     says([{differs, [1001]}], "riak_throughput", Rows(900) ++ OfAll(1001)).
 
+%% With the fewest and the most nodes, where bytes were counted; on disk in one size. Some systems
+%% do not count what is written.
+what_an_operation_takes_is_told_where_it_was_counted_test() ->
+    Rows = fun(Workload, Pairs, Streams, Received) ->
+               [{store(Workload, Pairs, Streams), weft_mesh, Metric, [Value]}
+                || {Metric, Value} <- [{store_cpu_us, 400}, {call_received_bytes, Received},
+                                       {store_node_bytes, 6.0e7}]]
+           end,
+    Written = fun(Pairs) -> [{store(<<"riak_insert_disk">>, Pairs, 16), weft_mesh,
+                              call_written_bytes, [12288]}] end,
+    says([{open, ["riak insert disk", {4, "400 µs"}, {"9.00 kB", "received"},
+                  {"12.3 kB", "written"}, "60.0 MB"]}], "riak_throughput",
+         Rows(<<"riak_insert_disk">>, 4, 16, 9000) ++ Written(4)),
+    Gets = lists:append([Rows(<<"riak_get">>, Nodes, 4 * Nodes, 1000 * Nodes)
+                         || Nodes <- [8, 24, 4]]),
+    Told = lists:last(findings("riak_throughput", Gets)),
+    ?assertMatch({open, _}, Told),
+    ?assertEqual(["8.00 kB", "written"],
+                 weft_report_said:missing(["riak get", "4.00 kB", "8.00 kB", "24.0 kB", "written"],
+                                          element(2, Told))),
+    Uncounted = [Row || {_, _, Metric, _} = Row <- Gets, Metric =/= call_received_bytes],
+    ?assertEqual(lists:droplast(findings("riak_throughput", Gets)),
+                 findings("riak_throughput", Uncounted)),
+    says([{open, ["3 nodes", "64 clients", {"spawned", "400 µs"}, "5.00 kB",
+                  {"one supervisor", "400 µs"}, "7.00 kB"]}], "riak_wall",
+         lists:append([Rows(<<"riak_spawned">>, 64, 3, 5000), Rows(<<"riak_spawned">>, 1, 3, 4000),
+                       Rows(<<"riak_supervised">>, 64, 3, 7000)])).
+
 %% Of the client, at a rate. What was asked for has to be seen.
 an_operation_has_to_take_the_same_at_the_same_load_test() ->
     Rows = fun(Last) ->

@@ -215,6 +215,7 @@ riak() ->
         {Metric, Values} <- [{calls_per_s, [7000 - Pairs, 7100]}, {latency_p50_us, [1200 * Pairs]},
                              {latency_p99_us, [14000 * Pairs]}, {store_cpu_us, [87 + Pairs]},
                              {clients_cpu_us, [37]}, {mailbox_max, [Pairs]}, {calls, [20000]},
+                             {call_received_bytes, [9000]}, {store_node_bytes, [6.0e7]},
                              {failed_operations, [21]}, {repeated_operations, [30]}, {kills, [2]},
                              {recovery_kill_s, [5, 6]},
                              {mailbox, [{Pairs * (At rem 3), 100 * At} || At <- lists:seq(1, 20)]},

@@ -1,17 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Nodes of a store that are killed and started again: nothing of them is left when what needs
-%% them has ended. What is measured meanwhile is in weft_paper_SUITE.
+%% @doc What the experiments with the store leave: nothing of nodes that are killed and started
+%% again when what needs them has ended, and no copies on disk. What is measured is in
+%% weft_paper_SUITE.
 -module(weft_store_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([nodes_that_were_started_again_end_with_what_fails/1]).
+-export([nodes_that_were_started_again_end_with_what_fails/1, copies_on_disk_are_removed/1]).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> [nodes_that_were_started_again_end_with_what_fails].
+all() -> [nodes_that_were_started_again_end_with_what_fails, copies_on_disk_are_removed].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 
@@ -40,5 +41,24 @@ nodes_that_were_started_again_end_with_what_fails(Config) ->
                || Role <- Victims],
           weft_test_nodes:until(fun() -> not lists:any(fun is_running/1, OsPids) end)
       end).
+
+%% They are there, in the files of each node, while the store runs.
+copies_on_disk_are_removed(Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "on_disk"),
+    weft_bench_test_cluster:with_nodes(
+      weft_mesh, weft_bench_cluster:shape(3, []), Config,
+      fun(Nodes) ->
+          Store = [{n, 1}, {n, 2}, {n, 3}],
+          ok = weft_store_ring:form(Nodes, Store, Dir, #{on_disk => true}),
+          ok = weft_bench_nodes:call(Nodes, {n, 1}, weft_store_clients, fill,
+                                     {[lists:seq(1, 100), 1024], 60000}),
+          Bytes = fun() -> lists:sum([filelib:file_size(File) || File <- files(Dir)]) end,
+          ?assert(Bytes() > 3 * 100 * 1024),
+          ok = weft_store_ring:removed(Nodes, Store, Dir),
+          ?assertEqual([], files(Dir)),
+          ok = weft_store_ring:removed(Nodes, Store, Dir)
+      end).
+
+files(Dir) -> filelib:wildcard(filename:join(Dir, "copies/*/*.log")).
 
 is_running(OsPid) -> filelib:is_dir("/proc/" ++ OsPid).

@@ -52,6 +52,41 @@ looked_at(Which) ->
         Seen -> lists:max([Messages || {_, Messages} <- Seen])
     end.
 
+%% --- what is counted ---------------------------------------------------------------------------
+
+what_a_node_receives_and_writes_is_counted_test() ->
+    Before = weft_store_cost:counted(),
+    ok = received(100000),
+    After = weft_store_cost:counted(),
+    Measured = maps:from_list(weft_store_cost:per_call(Before, After, 10)),
+    ?assertMatch(#{call_received_bytes := Bytes} when Bytes >= 10000, Measured),
+    ?assert(map_get(call_received_bytes, Measured) < 20000),
+    case {written(), After} of
+        {none, _} ->
+            ?assertEqual(false, is_map_key(call_written_bytes, Measured));
+        {AtMost, #{written := Written}} ->
+            ?assert(Written =< AtMost),
+            ?assertEqual((Written - map_get(written, Before)) / 10,
+                         map_get(call_written_bytes, Measured))
+    end.
+
+written() ->
+    case file:read_file("/proc/self/io") of
+        {ok, Io} ->
+            [Bytes] = [Number || <<"write_bytes: ", Number/binary>> <- string:lexemes(Io, "\n")],
+            binary_to_integer(Bytes);
+        {error, _} -> none
+    end.
+
+received(Bytes) ->
+    {ok, Listening} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Listening),
+    {ok, There} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}]),
+    {ok, Here} = gen_tcp:accept(Listening),
+    ok = gen_tcp:send(There, binary:copy(<<0>>, Bytes)),
+    {ok, _} = gen_tcp:recv(Here, Bytes),
+    lists:foreach(fun gen_tcp:close/1, [There, Here, Listening]).
+
 %% --- clients and the store --------------------------------------------------------------------
 
 on_one_node_test_() ->

@@ -46,7 +46,7 @@ cell(Link, Workers) ->
 %% @private
 run(#{dir := Dir, workload := Kind, size_bytes := SizeBytes, pairs := Workers,
       with := #{duration_ms := DurationMs}}, Nodes) ->
-    ok = weft_store_ring:form(Nodes, [a, b, c], Dir, [{weft_partisan_vnode, SizeBytes}]),
+    ok = weft_store_ring:form(Nodes, [a, b, c], Dir, #{more => [{weft_partisan_vnode, SizeBytes}]}),
     Measure = fun(Seed, Ms) -> requests(Nodes, request(Kind), SizeBytes, Workers, Ms, Seed) end,
     {ok, measured(Kind, Measure, DurationMs, Nodes)}.
 

@@ -1,12 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Where the processor time of a store's nodes goes: what they take while nobody asks, and what
-%% they do for each operation, as the emulator and Linux count it (proc(5), `status').
+%% @doc What a store takes of the machine: what its nodes take while nobody asks, and what they do
+%% for each operation, as the emulator and Linux count it (proc(5), `status' and `io').
 -module(weft_store_cost).
 
--export([at_rest/3, counts/2, per_call/3]).
+-export([at_rest/3, node_bytes/2, counts/2, per_call/3]).
 -export([counted/0]).
 
--type counts() :: #{reductions | collections | switches | writes := non_neg_integer()}.
+%% Without `written' where Linux does not count it.
+-type counts() :: #{reductions | collections | switches | writes | received | written =>
+                        non_neg_integer()}.
 
 -define(CALL_MS, 30000).
 
@@ -21,8 +23,14 @@ at_rest(Nodes, Roles, Ms) ->
 cpu_us(Nodes, Roles) ->
     lists:sum([weft_bench_nodes:cpu_us_of(weft_bench_nodes:os_pid(Nodes, Role)) || Role <- Roles]).
 
+%% @doc What one of these nodes has in memory, on average.
+-spec node_bytes(weft_bench_nodes:nodes(), [weft_bench_nodes:role(), ...]) -> float().
+node_bytes(Nodes, Roles) ->
+    lists:sum([weft_bench_nodes:resident_bytes(Nodes, Role) || Role <- Roles]) / length(Roles).
+
 %% @doc What these nodes have done so far: function calls (reductions), collections of garbage,
-%% switches of their threads, and writes to sockets.
+%% switches of their threads, writes to sockets, bytes that came in by these, and bytes that Linux
+%% has to write to disks for them, in whole pages of files.
 -spec counts(weft_bench_nodes:nodes(), [weft_bench_nodes:role()]) -> counts().
 counts(Nodes, Roles) ->
     lists:foldl(fun(Role, Sum) ->
@@ -30,23 +38,29 @@ counts(Nodes, Roles) ->
                     maps:map(fun(Key, Count) -> Count + maps:get(Key, Sum, 0) end, Of)
                 end, #{}, Roles).
 
-%% @doc Measurements of each operation, of so many between two counts.
+%% @doc Measurements of each operation, of so many between two counts. What was not counted is left
+%% out.
 -spec per_call(counts(), counts(), pos_integer()) -> [weft_bench_workload:measurement()].
 per_call(Before, After, Calls) ->
     [{Metric, (map_get(Key, After) - map_get(Key, Before)) / Calls}
      || {Key, Metric} <- [{reductions, reductions_per_call}, {collections, collections_per_call},
-                          {switches, switches_per_call}, {writes, writes_per_call}]].
+                          {switches, switches_per_call}, {writes, writes_per_call},
+                          {received, call_received_bytes}, {written, call_written_bytes}],
+        is_map_key(Key, Before), is_map_key(Key, After)].
 
 %% @private
 -spec counted() -> counts().
 counted() ->
     {Reductions, _} = statistics(exact_reductions),
     {Collections, _, _} = statistics(garbage_collection),
-    #{reductions => Reductions, collections => Collections,
-      switches => lists:sum([switches(file:read_file(File))
-                             || File <- filelib:wildcard("/proc/self/task/*/status")]),
-      writes => lists:sum([writes(Port) || Port <- erlang:ports(),
-                                           {name, "tcp_inet"} =:= erlang:port_info(Port, name)])}.
+    Counts = #{reductions => Reductions, collections => Collections,
+               switches => lists:sum([switches(file:read_file(File))
+                                      || File <- filelib:wildcard("/proc/self/task/*/status")]),
+               writes => lists:sum([writes(Port)
+                                    || Port <- erlang:ports(),
+                                       {name, "tcp_inet"} =:= erlang:port_info(Port, name)]),
+               received => weft_bench_cluster:received_bytes()},
+    maps:merge(Counts, written(file:read_file("/proc/self/io"))).
 
 writes(Socket) ->
     case inet:getstat(Socket, [send_cnt]) of
@@ -61,3 +75,10 @@ switches({ok, Status}) ->
 %% A thread that has ended meanwhile.
 switches({error, _}) ->
     0.
+
+written({ok, Io}) ->
+    {match, [Bytes]} = re:run(Io, "^write_bytes: (\\d+)",
+                              [multiline, {capture, all_but_first, binary}]),
+    #{written => binary_to_integer(Bytes)};
+written({error, _}) ->
+    #{}.

@@ -25,6 +25,8 @@
 %% Messages that wait for one process.
 -define(WAITING_MAX, 1000).
 -define(OPERATIONS, [<<"riak_get">>, <<"riak_insert">>, <<"riak_update">>]).
+%% They are also measured on disk, in one size.
+-define(WITH_DISK, ?OPERATIONS ++ [<<"riak_insert_disk">>]).
 -define(AT_A_RATE, [<<"riak_get_rate">>, <<"riak_insert_rate">>, <<"riak_update_rate">>]).
 
 %% @private
@@ -40,15 +42,17 @@ one_supervisor_figures() ->
                               "the supervisor; and with it a p99 at least ~b times as long, at the "
                               "same rate.", [?MANY, ?WON, ?LONGER]),
        cells => cells("riak (spawned|supervised)"),
-       findings => fun(Results) -> wall(Results) ++ same_load(Results) end,
+       findings => fun(Results) ->
+                       wall(Results) ++ same_load(Results) ++ wall_profiles(Results)
+                   end,
        charts => fun wall_charts/1,
        not_shown => "60 nodes, and hosts that wait for the supervisor: on two cores all else of "
        "a request takes so much that a supervisor is seldom what is waited for. The same load "
        "are 70 % of the requests per second that the store does as fast as it can without it; "
        "times count from when requests are due. Where that is about all that is done with the "
        "supervisor, requests wait for longer and longer, and how many times as long depends on "
-       "how long is measured. Memory, disk and network: only processor time is measured, values "
-       "are in memory, and bytes are not counted."}].
+       "how long is measured. How busy processors, memory, disk and network are: what an operation "
+       "takes of each is told where it was counted. Values are in memory only."}].
 
 growth_figures() ->
     [#{id => "riak_throughput", where => "Riak talk 2013: throughput of get, insert and update",
@@ -57,15 +61,22 @@ growth_figures() ->
        "1,000 messages wait for one process.",
        bound => [same_time(), io_lib:format(" At most ~b messages wait, in each repetition. Stock "
                                             "is not judged.", [?WAITING_MAX])],
-       cells => cells("riak (get|insert|update) [0-9]"),
-       findings => fun(Results) -> growth(?OPERATIONS, Results) ++ waits(?OPERATIONS, Results) end,
-       charts => fun(Results) -> growth_charts(?OPERATIONS, Results) end,
+       cells => cells("riak (get|insert( disk)?|update) [0-9]"),
+       findings => fun(Results) ->
+                       growth(?OPERATIONS, Results) ++ waits(?WITH_DISK, Results)
+                           ++ profiles(?WITH_DISK, Results)
+                   end,
+       charts => fun(Results) ->
+                     growth_charts(?OPERATIONS, Results) ++ profile_charts(?OPERATIONS, Results)
+                 end,
        not_shown => "Growth: all nodes share two cores, so that more of them can not do more "
        "(with quotas: riak_throughput_quota). The processor time of the store for each "
        "operation is what more nodes cost; it has what nodes do when they have nothing to do. "
        "While one distribution is measured nodes of the other one are there, idle. How many "
        "messages wait is looked at again and again, for processes without a name once a second; "
-       "what comes and goes between two looks is not seen."},
+       "what comes and goes between two looks is not seen. Where it was counted, it is told "
+       "what an operation takes of processors, network, disk and memory; how busy these are is "
+       "not. With copies on disk inserts are measured, on 4 nodes which share one disk."},
      #{id => "riak_throughput_quota",
        where => "Riak talk 2013, with quotas: throughput of get, insert and update",
        claim => "Throughput grows linearly with the nodes up to about 60 of them.",
@@ -286,6 +297,44 @@ over_nodes(Operations, Metric, Results) ->
                             [{weft_report_words:workload(Operation),
                               measured(of_operation(Operation, Results), Metric, Results)}
                              || Operation <- Operations]).
+
+%% ---- processors, network, disk, memory ----
+
+%% With the fewest and with the most nodes. Earlier runs have counted processor time only.
+profiles(Operations, Results) ->
+    [{open, [weft_report_words:workload(Operation), ": ",
+             lists:join("; ", [["with ", on(Nodes), " ", profile(Cell, Results)]
+                               || {Nodes, Cell} <- lists:usort([hd(Cells) | last(Cells)])])]}
+     || Operation <- Operations,
+        [_ | _] = Cells <- [[One || {_, Cell} = One <- of_operation(Operation, Results),
+                                    is_profiled(Cell, Results)]]].
+
+%% Both ways of starting requests, with the most clients.
+wall_profiles(Results) ->
+    Sizes = lists:usort([Size || {_, <<"riak_spawned">>, _, _, Size, _}
+                                     <- weft_report_results:cells(Results)]),
+    [{open, ["store of ", on(Size), ", ", clients(Clients), ": ",
+             lists:join("; ", [[Name, " ", profile(Cell, Results)] || {Name, Cell} <- Both])]}
+     || Size <- Sizes, {Clients, Spawned} <- last(of_size(<<"riak_spawned">>, Size, Results)),
+        Both <- [[{Name, setelement(2, Spawned, Workload)} || {Workload, Name} <- modes()]],
+        lists:all(fun({_, Cell}) -> is_profiled(Cell, Results) end, Both)].
+
+is_profiled(Cell, Results) ->
+    weft_report_results:measured(Cell, ?VARIANT, <<"call_received_bytes">>, Results) =/= none.
+
+%% Not all systems count what is written.
+profile(Cell, Results) ->
+    [value(median(Cell, <<"store_cpu_us">>, Results), "us"), " of processors, ",
+     value(median(Cell, <<"call_received_bytes">>, Results), "bytes"), " received",
+     [[" and ", value(Written, "bytes"), " written to disk"]
+      || {ok, #{median := Written}} <- [weft_report_results:measured(
+                                          Cell, ?VARIANT, <<"call_written_bytes">>, Results)]],
+     " for an operation, and ", value(median(Cell, <<"store_node_bytes">>, Results), "bytes"),
+     " of memory in each node"].
+
+profile_charts(Operations, Results) ->
+    [over_nodes(Operations, Metric, Results)
+     || Metric <- [<<"call_received_bytes">>, <<"store_node_bytes">>]].
 
 %% ---- words and points ----
 

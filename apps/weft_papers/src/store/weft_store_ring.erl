@@ -1,28 +1,31 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The store (`weft_kv') on some nodes of a cluster of the benchmark: one ring of them, which
 %% is made by the first one and joined by the others. The other nodes of the cluster are left alone;
-%% those who ask the store run there. Data is in memory only.
+%% those who ask the store run there. Data is in memory only, unless it is to be on disk, too.
 -module(weft_store_ring).
 
--export([form/3, form/4, again/4, coordinators/3]).
--export([begun/3, restarted/1, settled/0]).
+-export([form/3, form/4, again/4, coordinators/3, removed/3]).
+-export([begun/3, restarted/1, settled/0, ended/1]).
+-export_type([options/0]).
+
+%% Other partitions beside those of the store; whether copies are on disk.
+-type options() :: #{more => [module() | {module(), term()}], on_disk => boolean()}.
 
 -define(CALL_MS, 30000).
 -define(SETTLED_MS, 180000).
--define(VNODES, [weft_kv_vnode]).
 -define(AGAIN_MS, 50).
 
 %% @doc Makes the ring, if the nodes have none yet: it stays for as long as they run. Each node has
 %% a directory of its own for its ring below Dir.
 -spec form(weft_bench_nodes:nodes(), [weft_bench_nodes:role(), ...], Dir :: file:filename()) -> ok.
-form(Nodes, Roles, Dir) -> form(Nodes, Roles, Dir, []).
+form(Nodes, Roles, Dir) -> form(Nodes, Roles, Dir, #{}).
 
-%% @doc The same, with other partitions beside those of the store.
+%% @doc The same with options.
 -spec form(weft_bench_nodes:nodes(), [weft_bench_nodes:role(), ...], Dir :: file:filename(),
-           More :: [module() | {module(), term()}]) -> ok.
-form(Nodes, [First | Others] = Roles, Dir, More) ->
+           options()) -> ok.
+form(Nodes, [First | Others] = Roles, Dir, Options) ->
     Members = [weft_bench_nodes:node(Nodes, Role) || Role <- Roles],
-    Start = fun(Role) -> start(Nodes, Role, {Dir, Members}, ?VNODES ++ More) end,
+    Start = fun(Role) -> start(Nodes, Role, {Dir, Members}, Options) end,
     ok = lists:foreach(fun(ok) -> ok end, weft_kv_crew:map(Start, Roles, length(Roles))),
     case call(Nodes, First, weft_ring, status, []) of
         {error, no_ring} -> made(Nodes, First, Others);
@@ -63,16 +66,31 @@ until(Condition, DeadlineMs) ->
 again(Nodes, Role, Ring, Function) ->
     {ok, New} = weft_bench_nodes:restart(Nodes, Role),
     try
-        ok = start(New, Role, Ring, ?VNODES),
+        ok = start(New, Role, Ring, #{}),
         Function(New)
     after
         ok = weft_bench_nodes:kill(New, Role)
     end.
 
-start(Nodes, Role, {Dir, Members}, Vnodes) ->
-    Own = filename:absname(filename:join([Dir, "store",
-                                          atom_to_list(weft_bench_nodes:node(Nodes, Role))])),
-    call(Nodes, Role, ?MODULE, begun, [Own, Members, Vnodes]).
+start(Nodes, Role, {Dir, Members}, Options) ->
+    Vnodes = [store(copies(Nodes, Role, Dir), Options) | maps:get(more, Options, [])],
+    call(Nodes, Role, ?MODULE, begun, [of_node(Nodes, Role, Dir, "store"), Members, Vnodes]).
+
+store(Copies, #{on_disk := true}) -> {weft_kv_vnode, #{dir => Copies}};
+store(_Copies, _Options) -> weft_kv_vnode.
+
+copies(Nodes, Role, Dir) -> of_node(Nodes, Role, Dir, "copies").
+
+of_node(Nodes, Role, Dir, What) ->
+    filename:absname(filename:join([Dir, What, atom_to_list(weft_bench_nodes:node(Nodes, Role))])).
+
+%% @doc Ends the store of nodes whose copies are on disk, and removes these: in the directory of a
+%% run they are of no use, and large.
+-spec removed(weft_bench_nodes:nodes(), [weft_bench_nodes:role()], Dir :: file:filename()) -> ok.
+removed(Nodes, Roles, Dir) ->
+    lists:foreach(fun(Role) ->
+                      ok = call(Nodes, Role, ?MODULE, ended, [copies(Nodes, Role, Dir)])
+                  end, Roles).
 
 %% @doc How all nodes start the requests from now on, see `weft_kv_request_sup'.
 -spec coordinators(weft_bench_nodes:nodes(), [weft_bench_nodes:role()],
@@ -113,4 +131,13 @@ settled() ->
     case weft_ring:status() of
         #{moving := 0, hash := Hash} -> Hash;
         _ -> moving
+    end.
+
+%% @private It may not have begun.
+-spec ended(Copies :: file:filename()) -> ok | {error, file:posix() | badarg}.
+ended(Copies) ->
+    _ = [application:stop(Application) || Application <- [weft_kv, weft_ring]],
+    case file:del_dir_r(Copies) of
+        {error, enoent} -> ok;
+        Removed -> Removed
     end.

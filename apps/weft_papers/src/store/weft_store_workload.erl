@@ -13,6 +13,7 @@
 %% riak_get          one operation, on a store of `pairs' nodes with `streams' clients in all;
 %% riak_insert       there is one node of clients for three of the store
 %% riak_update
+%% riak_insert_disk  the same as riak_insert with copies that are on disk, too, and synced
 %% riak_get_rate     the same by way of the client of the store (`weft_kv_client'), with so many
 %% riak_insert_rate  requests per second for each node of the store that the cores can do them for
 %% riak_update_rate  the most nodes
@@ -20,10 +21,10 @@
 %% riak_availability all three operations by way of the client of the store (`weft_kv_client'),
 %%                   while one node after the other is killed and started again
 %% '''
-%% Values have 1 KB (`size_bytes'), in three copies (one, on one node), in memory. The nodes of
-%% clients are no part of the store, and their processor time is counted apart. Nodes have one
-%% scheduler; those of riak_spawned and riak_supervised have one for each core, since a supervisor
-%% holds up what could run beside it.
+%% Values have 1 KB (`size_bytes'), in three copies (one, on one node), in memory but for
+%% riak_insert_disk. The nodes of clients are no part of the store, and their processor time is
+%% counted apart. Nodes have one scheduler; those of riak_spawned and riak_supervised have one for
+%% each core, since a supervisor holds up what could run beside it.
 -module(weft_store_workload).
 -behaviour(weft_bench_workload).
 
@@ -35,6 +36,8 @@
 -define(KEYS, 1000).
 -define(FEW_KEYS, 100).
 -define(QUOTA_MS, 15000).
+%% Nodes of their own, and a disk that has to be waited for.
+-define(ON_DISK_MS, 6000).
 -define(VALUE_BYTES, 1024).
 -define(CLIENTS_PER_NODE, 4).
 -define(PER_GENERATOR, 3).
@@ -58,11 +61,11 @@
 cells(quick) ->
     walls([1], [16], 1000) ++ rates([1], 16, 1000)
         ++ [with_few_keys(Cell) || Cell <- growths([4, 8], 1000)]
-        ++ even([4, 8], 3000) ++ [elasticity(15000), availability(12000)];
+        ++ even([4, 8], 3000) ++ on_disk(1000) ++ [elasticity(15000), availability(12000)];
 cells(full) ->
     walls([1, 3], [1, 4, 16, 64], 3000) ++ rates([1, 3], 64, 5000)
         ++ growths([4, 8, 16, 24], 5000)
-        ++ even([4, 8, 24], 10000) ++ [elasticity(90000), availability(235000)].
+        ++ even([4, 8, 24], 10000) ++ on_disk(5000) ++ [elasticity(90000), availability(235000)].
 
 walls(Sizes, Clients, DurationMs) ->
     [on_all_cores(cell(Workload, Size, 1, Count, Size, DurationMs))
@@ -100,6 +103,11 @@ growths(Workloads, Sizes, DurationMs) ->
                variants := growth_variants(Workload)}
      end || Size <- Sizes, Workload <- Workloads].
 
+%% The last one of those with so many nodes: their store has ended then.
+on_disk(DurationMs) ->
+    [Cell#{fresh => true, cost_ms := CostMs + ?ON_DISK_MS}
+     || #{cost_ms := CostMs} = Cell <- growths([riak_insert_disk], [4], DurationMs)].
+
 %% What grows with the nodes on any distribution, is seen on the stock one.
 growth_variants(Get) when Get =:= riak_get; Get =:= riak_get_rate -> [weft_mesh, stock_mesh];
 growth_variants(_) -> [weft_mesh].
@@ -126,7 +134,7 @@ cell(Workload, Size, Generators, Pairs, Streams, DurationMs) ->
 run(#{dir := Dir, workload := Workload, repetition := Repetition,
       with := #{size := Size} = With} = Cell, Nodes) ->
     {Store, Generators} = lists:split(Size, lists:sort(weft_bench_nodes:roles(Nodes))),
-    ok = weft_store_ring:form(Nodes, Store, Dir),
+    ok = weft_store_ring:form(Nodes, Store, Dir, #{on_disk => Workload =:= riak_insert_disk}),
     Keys = maps:get(keys, With, ?KEYS),
     Load0 = #{operation => operation(Workload), keys => Keys, value_bytes => ?VALUE_BYTES,
              seed => ?SEEDS * Repetition, clients => max(1, clients(Cell) div length(Generators)),
@@ -150,6 +158,10 @@ run(#{dir := Dir, workload := Workload, repetition := Repetition,
     case Workload of
         riak_availability -> {ok, available(Load, Store, Generators, With, Dir, Nodes)};
         riak_elasticity -> {ok, elastic(Load, Store, Generators, With, Dir, Nodes)};
+        riak_insert_disk ->
+            try {ok, steady(Load, Store, Generators, Cell, Nodes)}
+            after ok = weft_store_ring:removed(Nodes, Store, Dir)
+            end;
         _ -> {ok, steady(Load, Store, Generators, Cell, Nodes)}
     end.
 
@@ -196,7 +208,8 @@ clients(#{workload := Workload, pairs := Pairs, streams := Streams}) ->
         _ -> Pairs
     end.
 
-operation(Insert) when Insert =:= riak_insert; Insert =:= riak_insert_rate -> insert;
+operation(Insert)
+  when Insert =:= riak_insert; Insert =:= riak_insert_disk; Insert =:= riak_insert_rate -> insert;
 operation(Update) when Update =:= riak_update; Update =:= riak_update_rate -> update;
 operation(riak_elasticity) -> mixed;
 operation(riak_availability) -> mixed;
@@ -229,7 +242,8 @@ steady(Load, Store, Generators, #{with := #{duration_ms := DurationMs} = With} =
                            || is_map_key(per_second, Load)]
         ++ weft_store_cost:per_call(Before, After, Done)
         ++ [{store_rest_percent, Us / 1.0e4} || Us <- RestUs]
-        ++ [{store_cpu_us, UsedUs / Done}, {clients_cpu_us, ClientsUs / Done} | Waited].
+        ++ [{store_cpu_us, UsedUs / Done}, {clients_cpu_us, ClientsUs / Done},
+            {store_node_bytes, weft_store_cost:node_bytes(Nodes, Store)} | Waited].
 
 %% Without the time in which the store is made.
 shared(#{layout := Layout, quota := Quota}, Nodes, Function) ->

@@ -22,7 +22,7 @@
 %%               de_calls | im_rd | im_rsd (both also _steady, _killed, _emptied, _grown) |
 %%               city | city_districts | city_weather | phold |
 %%               riak_spawned | riak_supervised | riak_get | riak_insert | riak_update
-%%               (all also _rate) | riak_elasticity | riak_availability |
+%%               (all also _rate) | riak_insert_disk | riak_elasticity | riak_availability |
 %%               vnode_echo | vnode_quorum | vnode_gossip | ads | crdt_counter | crdt_set | form |
 %%               idle | hour | connection
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,
@@ -160,6 +160,9 @@ store_metrics() ->
      {collections_per_call, "", none, "garbage collections of their processes, per operation"},
      {switches_per_call, "", none, "context switches of their threads, per operation"},
      {writes_per_call, "", none, "writes to their sockets, per operation"},
+     {call_received_bytes, "bytes", none, "what these nodes received, per operation"},
+     {call_written_bytes, "bytes", none, "what they wrote to disks, in whole pages, per operation"},
+     {store_node_bytes, "bytes", none, "resident memory of one of them at the end, on average"},
      {mailbox_max, "", less, "most messages that waited for one registered process of a node"},
      {mailbox_all_max, "", less, "the same of all its processes, looked at once in a second"},
      {mailbox_nodes, "", none, "on how many nodes that was looked at"},
