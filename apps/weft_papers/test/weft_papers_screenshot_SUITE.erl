@@ -229,11 +229,18 @@ applications() ->
         Link <- [<<"loopback">>, <<"1ms-800mbit">>], Pairs <- [1, 16, 64],
         Metric <- [calls_per_s, latency_p50_us], {Variant, Rate} <- rates(),
         lists:member(Variant, [stock, weft_1, weft_8])]
-        ++ [{#{suite => <<"store">>, workload => <<"ads">>, size_bytes => 0, pairs => Nodes},
+        ++ [{#{suite => <<"store">>, workload => Workload, size_bytes => 0, pairs => Nodes},
              Variant, Metric, [Value * Nodes]}
-            || Nodes <- [8, 16, 32], Variant <- [weft_mesh, weft_groups, weft_peers],
+            || Workload <- [<<"ads">>, <<"slow_ads">>], Nodes <- [8, 16, 32],
+               Variant <- [weft_mesh, weft_groups, weft_peers],
                {Metric, Value} <- [{received_bytes, 25000}, {duration_s, 0.1},
                                    {shown_too_often, 1}]]
+        ++ [{#{suite => <<"store">>, workload => <<"simulated_ads">>, size_bytes => 0,
+               pairs => Nodes}, weft_1, Metric, [Value * Nodes]}
+            || Nodes <- [32, 1024],
+               {Metric, Value} <- [{client_server_bytes, 25000}, {client_server_most_bytes, 12000},
+                                   {peer_to_peer_bytes, 50000}, {peer_to_peer_most_bytes, 1000},
+                                   {duration_s, 1}, {shown_too_often, 1}]]
         ++ [{#{suite => <<"store">>, workload => Workload, size_bytes => 0, pairs => Count},
              weft_1, Metric, [Value * Count]}
             || Workload <- [<<"crdt_counter">>, <<"crdt_set">>], Count <- [8, 128, 1024],

@@ -131,6 +131,18 @@ what_the_server_takes_is_told_where_it_was_counted_test() ->
     says([{open, [64, {"50.0 %", "first node"}]}], "partisan_7",
          [{Cell, weft_groups, server_received_bytes, [1000]} | Rows]).
 
+%% And not where only some of it was counted.
+what_the_server_has_to_do_is_told_where_it_was_counted_test() ->
+    Cell = #{suite => <<"store">>, workload => <<"slow_ads">>, size_bytes => 0, pairs => 256},
+    Rows = fun(Metrics) -> [{Cell, weft_groups, Metric, [Value]} || {Metric, Value} <- Metrics] end,
+    Bytes = [{received_bytes, 2000}, {duration_s, 7}, {shown_too_often, 3}],
+    Busy = [{server_cpu_percent, 83}, {nodes_cpu_percent, 190}, {server_mailbox_max, 1200}],
+    says([{open, [256, {"shown", 3}, {"first node", "83.0 %"}, {"together", "190 %"},
+                  {1200, "waited"}]}], "partisan_7_minutes", Rows(Bytes ++ Busy)),
+    [?assertEqual(findings("partisan_7_minutes", Rows(Bytes)),
+                  findings("partisan_7_minutes", Rows(Bytes ++ Some)))
+     || Some <- [tl(Busy), lists:droplast(Busy)]].
+
 what_relays_it_all_is_beside_peer_to_peer_test() ->
     Cell = #{suite => <<"store">>, workload => <<"simulated_ads">>, size_bytes => 0, pairs => 1024},
     says([{open, ["1024 nodes", {"client and server", "20.0 MB"}, {"10.0 MB", "by one node"},

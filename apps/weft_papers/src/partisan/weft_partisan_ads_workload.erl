@@ -18,6 +18,7 @@
 -define(CALL_MS, 30000).
 -define(OVER_MS, 60000).
 -define(AGAIN_MS, 100).
+-define(LOOK_MS, 500).
 
 %% @private
 cells(quick) ->
@@ -64,15 +65,22 @@ run(#{pairs := Count, with := #{impressions := Impressions, faster := Faster}}, 
          || {n, Number} = Role <- Roles],
     Max = Count * Impressions,
     Before = bytes(Roles, Nodes),
+    Watched = watched(Roles, Nodes),
     StartMs = erlang:monotonic_time(millisecond),
     ok = call(Nodes, hd(Roles), weft_partisan_ads, serve, [Max]),
     %% Twice what the impressions take.
     LastMs = StartMs + ?OVER_MS + 2 * Impressions * weft_partisan_ads:impression_ms() div Faster,
-    Shown = over(Nodes, Roles, Max, LastMs),
+    Over = over(Nodes, Roles, Max, LastMs),
     ElapsedMs = erlang:monotonic_time(millisecond) - StartMs,
+    Busy = busy(Watched, Roles, Nodes),
     [Server | _] = Received = [After - Of || {Of, After} <- lists:zip(Before, bytes(Roles, Nodes))],
-    {ok, [{received_bytes, lists:sum(Received)}, {server_received_bytes, Server},
-          {duration_s, ElapsedMs / 1000}, {shown_too_often, Shown - Max}]};
+    case Over of
+        {ok, Shown} ->
+            {ok, [{received_bytes, lists:sum(Received)}, {server_received_bytes, Server},
+                  {duration_s, ElapsedMs / 1000}, {shown_too_often, Shown - Max} | Busy]};
+        {not_over, States} ->
+            erlang:error({not_over, Busy, States})
+    end;
 run(#{workload := simulated_ads, pairs := Count, cost_ms := CostMs, repetition := Seed,
       with := #{impressions := Impressions}}, Nodes) ->
     {ok, weft_bench_nodes:call(Nodes, a, weft_partisan_ads_simulated, run,
@@ -85,12 +93,29 @@ run(#{workload := Workload, pairs := Count}, Nodes) ->
 over(Nodes, Roles, Max, DeadlineMs) ->
     State = fun(Role) -> call(Nodes, Role, weft_partisan_ads, state, []) end,
     case lists:usort(weft_kv_crew:map(State, Roles, length(Roles))) of
-        [{Shown, []}] when Shown >= Max -> Shown;
+        [{Shown, []}] when Shown >= Max -> {ok, Shown};
         States ->
-            erlang:monotonic_time(millisecond) < DeadlineMs
-                orelse erlang:error({not_over, States}),
-            receive after ?AGAIN_MS -> over(Nodes, Roles, Max, DeadlineMs) end
+            case erlang:monotonic_time(millisecond) < DeadlineMs of
+                true -> receive after ?AGAIN_MS -> over(Nodes, Roles, Max, DeadlineMs) end;
+                false -> {not_over, States}
+            end
     end.
+
+%% What may end client and server: the server has too much to do.
+watched([Server | _] = Roles, Nodes) ->
+    #{since_us => erlang:monotonic_time(microsecond),
+      cpu_us => [cpu_us(Role, Nodes) || Role <- Roles],
+      looking => call(Nodes, Server, weft_store_mailbox, start, [all, ?LOOK_MS])}.
+
+busy(#{since_us := SinceUs, cpu_us := Before, looking := Looking}, [Server | _] = Roles, Nodes) ->
+    ElapsedUs = erlang:monotonic_time(microsecond) - SinceUs,
+    [OfServer | _] = Percents = [100 * (cpu_us(Role, Nodes) - Us) / ElapsedUs
+                                 || {Us, Role} <- lists:zip(Before, Roles)],
+    Seen = call(Nodes, Server, weft_store_mailbox, stop, [Looking]),
+    [{server_cpu_percent, OfServer}, {nodes_cpu_percent, lists:sum(Percents)},
+     {server_mailbox_max, lists:max([0 | [Messages || {_, Messages} <- Seen]])}].
+
+cpu_us(Role, Nodes) -> weft_bench_nodes:cpu_us_of(weft_bench_nodes:os_pid(Nodes, Role)).
 
 %% Links of peer to peer come and go while it runs.
 bytes(Roles, Nodes) ->

@@ -28,6 +28,9 @@
         "up to 8, else those at distance 1, 2, 4 and so on in the order of names. So topologies "
         "differ in what is relayed only: with client and server all that two clients exchange, by "
         "the server.").
+-define(WHAT_ENDS, "Where it was counted, it is told what the first node, the server, used of a "
+        "core, all nodes together of the two that they share, and how many messages waited for a "
+        "process of the server: each of these may be what ends client and server. ").
 
 %% @private
 figures() ->
@@ -52,7 +55,7 @@ figures() ->
        not_shown => "More than 128 nodes on two cores (64 and 128 once each, and not as a full "
        "mesh; up to 256 are in partisan_7_minutes, up to 1,024 in partisan_7_simulated), and half "
        "an hour: each node has 30 impressions, and times are those of the paper by 50. Weft sends "
-       "changes, and a state only where nodes have missed some. " ?SAME_OTHERS},
+       "changes, and a state only where nodes have missed some. " ?WHAT_ENDS ?SAME_OTHERS},
      #{id => "partisan_7_minutes", where => "Partisan 2018, Fig. 7, for ten minutes",
        claim => ?ADS_CLAIM, bound => ?TOLD, cells => cells("slow ads"), minutes => 110,
        charts => fun(Results) -> [transmitted(<<"slow_ads">>, Results)] end,
@@ -60,7 +63,7 @@ figures() ->
        not_shown => "Half an hour: nodes have 60 impressions, one each 10 s, and changes are sent "
        "each 5 s, as in the paper. Each size was measured once. All nodes share two cores, so what "
        "ends a topology here may be that. Weft sends changes, and a state only where nodes have "
-       "missed some. " ?SAME_OTHERS},
+       "missed some. " ?WHAT_ENDS ?SAME_OTHERS},
      #{id => "partisan_7_simulated", where => "Partisan 2018, Fig. 7, in virtual time",
        claim => ?ADS_CLAIM, bound => ?TOLD, cells => cells("simulated ads"), minutes => 60,
        charts => fun simulated_charts/1, findings => fun simulated/1,
@@ -120,7 +123,8 @@ transmissions(Workload, Results) ->
     [{open, [weft_report_words:variant(Variant), ", ", integer_to_list(Nodes), " nodes: ",
              value(Bytes, "bytes"), by_server(Cell, Variant, Bytes, Results), " in ",
              value(Seconds, "s"), ", shown ",
-             integer_to_list(round(TooOften)), " times too often"]}
+             integer_to_list(round(TooOften)), " times too often",
+             busy(Cell, Variant, Results)]}
      || {_, _, _, Nodes, _, _} = Cell <- of_workload(Workload, Results),
         Variant <- weft_report_results:variants(Cell, Results),
         {ok, #{median := Bytes}} <- [measured(Cell, Variant, <<"received_bytes">>, Results)],
@@ -163,6 +167,18 @@ by_server(Cell, Variant, Bytes, Results) ->
     [io_lib:format(" (~.1f % of it by the first node)", [100 * Server / Bytes])
      || {ok, #{median := Server}} <- [measured(Cell, Variant, <<"server_received_bytes">>,
                                                Results)]].
+
+%% The same of what it has to do.
+busy(Cell, Variant, Results) ->
+    Metrics = [<<"server_cpu_percent">>, <<"nodes_cpu_percent">>, <<"server_mailbox_max">>],
+    case [Median || Metric <- Metrics,
+                    {ok, #{median := Median}} <- [measured(Cell, Variant, Metric, Results)]] of
+        [OfServer, OfAll, Messages] ->
+            ["; the first node used ", value(OfServer, "%"), " of a core, all together ",
+             value(OfAll, "%"), ", and at most ", integer_to_list(round(Messages)),
+             " messages waited for one process of the first"];
+        _NotCounted -> ""
+    end.
 
 small(<<"crdt_counter">>, Count, Share) when Count >= ?MANY ->
     weft_papers_verdict:is(Share =< ?SMALL);
