@@ -356,6 +356,39 @@ an_operation_has_to_take_the_same_at_the_same_load_test() ->
     ?assertMatch([{differs, _}], findings("riak_cost", Rows(350))),
     ?assertEqual([], findings("riak_throughput", Rows(436))).
 
+%% Of small rings and a large one, all of them on as many nodes.
+an_operation_has_to_take_the_same_in_a_large_ring_test() ->
+    Rows = fun(Size, Us) ->
+               lists:append([[{store(<<"riak_get_rings">>, OfRing, 96), weft_mesh, Metric, [Value]}
+                              || {Metric, Value} <- [{store_cpu_us, OfCell}, {calls_per_s, 959},
+                                                     {asked_per_s, 960}, {clients_cpu_us, 40}]]
+                             || {OfRing, OfCell} <- [{Size, Us}, {4, 400}]])
+           end,
+    says([{agrees, ["riak get rings", "400 µs", {"rings", "4 nodes"}, "436 µs",
+                    {"rings", "24 nodes"}, "1.09", "960 /s"]}], "riak_rings", Rows(24, 436)),
+    ?assertMatch([{differs, _}], findings("riak_rings", Rows(24, 444))),
+    ?assertMatch([{differs, _}], findings("riak_rings", Rows(24, 350))),
+    ?assertMatch([{open, _}], findings("riak_rings", Rows(8, 400))),
+    ?assertEqual([], findings("riak_cost", Rows(24, 436))).
+
+%% What is compared there has the same nodes, clients, requests, and keys for each node; and about
+%% as many partitions.
+rings_of_any_size_have_the_same_load_test() ->
+    Compared = fun(#{layout := Layout, streams := Clients, pairs := OfRing, cost_ms := CostMs,
+                     with := #{size := Size, rings := Rings, keys := Keys, partitions := Parts,
+                               per_node := PerNode, duration_ms := Ms, rest_ms := RestMs}}) ->
+                   ?assertEqual(Size, Rings * OfRing),
+                   ?assert(Parts / OfRing >= 4 andalso Parts / OfRing < 6),
+                   {Layout, Clients, Size, Keys / OfRing, PerNode, Ms, RestMs, CostMs}
+               end,
+    Cells = [{Workload, Cell} || #{workload := Workload, with := #{rings := _}} = Cell
+                                     <- weft_store_workload:cells(full)],
+    [begin
+         Two = [Cell || {Of, Cell} <- Cells, Of =:= Workload],
+         ?assertEqual([4, 24], [OfRing || #{pairs := OfRing} <- Two]),
+         ?assertMatch([_], lists:usort(lists:map(Compared, Two)))
+     end || Workload <- [riak_get_rings, riak_insert_rings, riak_update_rings]].
+
 throughput_has_to_come_back_test() ->
     Cell = store(<<"riak_elasticity">>, 6, 24),
     Rows = [{Cell, weft_mesh, Metric, Values}

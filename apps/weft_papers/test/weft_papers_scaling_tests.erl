@@ -256,6 +256,7 @@ of_a_million_operations_37_beside_millions_fail_test() ->
          {"riak_throughput", "how many nodes; the other numbers are goals of weft"},
          {"riak_throughput_quota", "how many nodes"},
          {"riak_cost", "how many nodes; the other numbers are goals of weft"},
+         {"riak_rings", "how many nodes; the other numbers are goals of weft"},
          {"riak_elasticity", "failures of millions of operations are in riak_availability"},
          {"partisan_1", "delays of links"}, {"partisan_4", "a size"},
          {"partisan_6", "sizes, and the time of a disk"}, {"partisan_7", "numbers of nodes"},

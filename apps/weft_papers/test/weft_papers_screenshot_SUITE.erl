@@ -208,6 +208,9 @@ riak() ->
             || Workload <- [<<"riak_get">>, <<"riak_insert">>, <<"riak_update">>,
                             <<"riak_get_rate">>, <<"riak_insert_rate">>, <<"riak_update_rate">>],
                Nodes <- [4, 8, 24]]
+        ++ [{Workload, Nodes, 96}
+            || Workload <- [<<"riak_get_rings">>, <<"riak_insert_rings">>, <<"riak_update_rings">>],
+               Nodes <- [4, 24]]
         ++ [{<<"riak_elasticity">>, 6, 24}, {<<"riak_availability">>, 6, 24}],
     [{#{suite => <<"store">>, workload => Workload, size_bytes => 1024, pairs => Pairs,
         streams => Streams}, weft_mesh, Metric, Values}

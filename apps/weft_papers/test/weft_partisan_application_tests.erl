@@ -31,7 +31,8 @@ on_one_node_test_() ->
 
 started() ->
     Dir = filename:join(filename:basedir(user_cache, "weft_partisan_tests"), os:getpid()),
-    ok = weft_store_ring:begun(Dir, [node()], [weft_kv_vnode, {weft_partisan_vnode, 1000}]),
+    Vnodes = [weft_kv_vnode, {weft_partisan_vnode, 1000}],
+    ok = weft_store_ring:begun(Dir, [node()], [{vnodes, Vnodes}]),
     ok = weft_ring:create(),
     Dir.
 

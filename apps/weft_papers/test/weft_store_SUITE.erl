@@ -8,11 +8,14 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([nodes_that_were_started_again_end_with_what_fails/1, copies_on_disk_are_removed/1]).
+-export([nodes_that_were_started_again_end_with_what_fails/1, copies_on_disk_are_removed/1,
+         rings_know_nothing_of_each_other/1]).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> [nodes_that_were_started_again_end_with_what_fails, copies_on_disk_are_removed].
+all() ->
+    [nodes_that_were_started_again_end_with_what_fails, copies_on_disk_are_removed,
+     rings_know_nothing_of_each_other].
 
 init_per_suite(Config) -> weft_bench_test_cluster:begin_suite(Config).
 
@@ -60,5 +63,29 @@ copies_on_disk_are_removed(Config) ->
       end).
 
 files(Dir) -> filelib:wildcard(filename:join(Dir, "copies/*/*.log")).
+
+%% Two of two nodes, each asked by a node of its own, do what one ring does.
+rings_know_nothing_of_each_other(Config) ->
+    Shape = weft_bench_cluster:shape(6, []),
+    weft_bench_test_cluster:with_nodes(
+      weft_mesh, Shape, Config,
+      fun(Nodes) ->
+          Cell = #{dir => ?config(priv_dir, Config), workload => riak_insert_rings, repetition => 1,
+                   layout => {cluster, Shape}, quota => none, pairs => 2, streams => 8,
+                   with => #{size => 4, rings => 2, keys => 20, partitions => 16, per_node => 40,
+                             duration_ms => 1000, rest_ms => 100}},
+          {ok, Values} = weft_store_workload:run(Cell, Nodes),
+          ?assertEqual(0, proplists:get_value(failed_operations, Values)),
+          %% What was done before it was measured is there, too.
+          Inserted = proplists:get_value(calls, Values),
+          ?assert(Inserted > 20),
+          On = fun(Number, Function, Arguments) ->
+                   weft_bench_nodes:call(Nodes, {n, Number}, weft_kv, Function, {Arguments, 30000})
+               end,
+          [{ok, One}, {ok, Same}, {ok, Other}] = [On(Number, list, [bench]) || Number <- [1, 2, 3]],
+          ?assertEqual(lists:sort(One), lists:sort(Same)),
+          ?assert(length(One) + length(Other) >= 2 * 20 + Inserted),
+          ?assertEqual(20, length([Key || Key <- One, lists:member(Key, Other)]))
+      end).
 
 is_running(OsPid) -> filelib:is_dir("/proc/" ++ OsPid).

@@ -95,7 +95,7 @@ on_one_node_test_() ->
 
 started() ->
     Dir = filename:join(filename:basedir(user_cache, "weft_store_tests"), os:getpid()),
-    ok = weft_store_ring:begun(Dir, [node()], [weft_kv_vnode]),
+    ok = weft_store_ring:begun(Dir, [node()], [{vnodes, [weft_kv_vnode]}]),
     ok = weft_ring:create(),
     Dir.
 

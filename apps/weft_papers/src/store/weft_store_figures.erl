@@ -28,6 +28,7 @@
 %% They are also measured on disk, in one size.
 -define(WITH_DISK, ?OPERATIONS ++ [<<"riak_insert_disk">>]).
 -define(AT_A_RATE, [<<"riak_get_rate">>, <<"riak_insert_rate">>, <<"riak_update_rate">>]).
+-define(IN_RINGS, [<<"riak_get_rings">>, <<"riak_insert_rings">>, <<"riak_update_rings">>]).
 
 %% @private
 figures() -> one_supervisor_figures() ++ growth_figures() ++ cost_figures().
@@ -105,7 +106,25 @@ cost_figures() ->
        charts => fun(Results) -> growth_charts(?AT_A_RATE, Results) end,
        not_shown => "Full load of each node: all nodes share two cores, so 24 of them have to "
        "be asked for little. The same data, and the same number of partitions, are on few nodes "
-       "and on many. While one distribution is measured nodes of the other one are there, idle."}].
+       "and on many. With 24 nodes the machine has six times the load that it has with 4 (with "
+       "the same one: riak_rings). While one distribution is measured nodes of the other one are "
+       "there, idle."},
+     #{id => "riak_rings", where => "Riak talk 2013: scalability, at the same load of the machine",
+       claim => "Throughput grows with the nodes up to about 60 of them, so an operation takes no "
+       "more with more nodes. Of weft, for programs that use the client of the store: with the "
+       "same load for each node and for the machine an operation takes the same processor time, "
+       "within 10 %, in a ring of 24 nodes as in rings of 4.",
+       bound => [io_lib:format("Processor time of the store for an operation differs by at most "
+                               "~b % between the smallest and the largest rings.",
+                               [round(100 * ?SAME)]),
+                 weft_papers_remarks:up_to(?UP_TO, "nodes of a ring")],
+       cells => cells("riak (get|insert|update) rings"),
+       findings => fun(Results) -> growth(?IN_RINGS, Results) ++ profiles(?IN_RINGS, Results) end,
+       charts => fun(Results) -> [over_nodes(?IN_RINGS, <<"store_cpu_us">>, Results)] end,
+       not_shown => "Full load of each node: 24 of them and 12 of clients share two cores, so they "
+       "are asked for little. They are one ring or six, and what differs is with how many others "
+       "a node works. All 36 are connected with each other in both. Each node has as many keys, "
+       "and 4 partitions in small rings, 5 or 6 in the large one. Stock is not measured."}].
 
 same_time() ->
     [io_lib:format("Processor time of the store for an operation differs by at most ~b % between "
@@ -242,8 +261,8 @@ grown(Operations, Variant, Results) ->
                                                   {First, Variant, <<"store_cpu_us">>}, Results)]].
 
 grown(Cells, Variant, Ratio, Results) ->
-    [lists:join(", ", [[value(median(Cell, Variant, <<"store_cpu_us">>, Results), "us"), " with ",
-                        on(Nodes)] || {Nodes, Cell} <- Cells]),
+    [lists:join(", ", [[value(median(Cell, Variant, <<"store_cpu_us">>, Results), "us"), " ",
+                        of_nodes(Cell)] || {_, Cell} <- Cells]),
      " for an operation, in the end ", times({ok, Ratio}), " that of the beginning"].
 
 %% Of the fewest and of the most nodes.
@@ -303,8 +322,8 @@ over_nodes(Operations, Metric, Results) ->
 %% With the fewest and with the most nodes. Earlier runs have counted processor time only.
 profiles(Operations, Results) ->
     [{open, [weft_report_words:workload(Operation), ": ",
-             lists:join("; ", [["with ", on(Nodes), " ", profile(Cell, Results)]
-                               || {Nodes, Cell} <- lists:usort([hd(Cells) | last(Cells)])])]}
+             lists:join("; ", [[of_nodes(Cell), " ", profile(Cell, Results)]
+                               || {_, Cell} <- lists:usort([hd(Cells) | last(Cells)])])]}
      || Operation <- Operations,
         [_ | _] = Cells <- [[One || {_, Cell} = One <- of_operation(Operation, Results),
                                     is_profiled(Cell, Results)]]].
@@ -387,6 +406,10 @@ number(Value) -> integer_to_list(round(Value)).
 -spec on(Nodes :: pos_integer()) -> iolist().
 on(1) -> "1 node";
 on(Count) -> [integer_to_list(Count), " nodes"].
+
+of_nodes({_, Workload, _, Nodes, _, _}) ->
+    [case lists:member(Workload, ?IN_RINGS) of true -> "in rings of "; false -> "with " end,
+     on(Nodes)].
 
 clients(1) -> "1 client";
 clients(Count) -> [integer_to_list(Count), " clients"].

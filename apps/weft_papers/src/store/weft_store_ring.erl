@@ -8,8 +8,10 @@
 -export([begun/3, restarted/1, settled/0, ended/1]).
 -export_type([options/0]).
 
-%% Other partitions beside those of the store; whether copies are on disk.
--type options() :: #{more => [module() | {module(), term()}], on_disk => boolean()}.
+%% Other partitions beside those of the store; whether copies are on disk; how many parts the ring
+%% has.
+-type options() :: #{more => [module() | {module(), term()}], on_disk => boolean(),
+                     partitions => pos_integer()}.
 
 -define(CALL_MS, 30000).
 -define(SETTLED_MS, 180000).
@@ -74,7 +76,8 @@ again(Nodes, Role, Ring, Function) ->
 
 start(Nodes, Role, {Dir, Members}, Options) ->
     Vnodes = [store(copies(Nodes, Role, Dir), Options) | maps:get(more, Options, [])],
-    call(Nodes, Role, ?MODULE, begun, [of_node(Nodes, Role, Dir, "store"), Members, Vnodes]).
+    Ring = [{vnodes, Vnodes} | maps:to_list(maps:with([partitions], Options))],
+    call(Nodes, Role, ?MODULE, begun, [of_node(Nodes, Role, Dir, "store"), Members, Ring]).
 
 store(Copies, #{on_disk := true}) -> {weft_kv_vnode, #{dir => Copies}};
 store(_Copies, _Options) -> weft_kv_vnode.
@@ -104,10 +107,10 @@ call(Nodes, Role, Module, Function, Arguments) ->
 %% ---- on the nodes ----
 
 %% @private
--spec begun(Dir :: file:filename(), Members :: [node()], Vnodes :: [term()]) -> ok.
-begun(Dir, Members, Vnodes) ->
+-spec begun(Dir :: file:filename(), Members :: [node()], Ring :: [{atom(), term()}]) -> ok.
+begun(Dir, Members, Ring) ->
     Copies = min(3, length(Members)),
-    Environment = [{weft_ring, [{dir, Dir}, {sync_ms, 1000}, {vnodes, Vnodes}]},
+    Environment = [{weft_ring, [{dir, Dir}, {sync_ms, 1000} | Ring]},
                    {weft_kv, [{buckets, #{bench => #{n => Copies, nodes => min(2, Copies)}}}]}],
     _ = [begin
              _ = application:load(Application),

@@ -17,6 +17,9 @@
 %% riak_get_rate     the same by way of the client of the store (`weft_kv_client'), with so many
 %% riak_insert_rate  requests per second for each node of the store that the cores can do them for
 %% riak_update_rate  the most nodes
+%% riak_get_rings    the same as these on as many nodes, be they rings of `pairs' nodes or one ring:
+%% riak_insert_rings the machine has the same load, and nodes have as many keys and about as many
+%% riak_update_rings partitions
 %% riak_elasticity   all three operations, while two nodes are killed and started again
 %% riak_availability all three operations by way of the client of the store (`weft_kv_client'),
 %%                   while one node after the other is killed and started again
@@ -52,7 +55,16 @@
 %% Of so many keys that are inserted there one is read when all is over.
 -define(READ_BACK, 32).
 %% Requests per second and node of the store. 24 nodes are well below what two cores can do.
--define(PER_NODE, #{riak_get_rate => 40, riak_insert_rate => 30, riak_update_rate => 15}).
+-define(PER_NODE, #{get => 40, insert => 30, update => 15}).
+-define(AT_A_RATE, [riak_get_rate, riak_insert_rate, riak_update_rate]).
+%% Of several rings each has nodes of clients of its own.
+-define(IN_RINGS, [riak_get_rings, riak_insert_rings, riak_update_rings]).
+-define(OF_RINGS_PER_GENERATOR, 2).
+-define(KEYS_PER_NODE, 250).
+%% There are as many partitions as are a power of two, or more.
+-define(PARTITIONS_PER_NODE, 4).
+%% Nodes of their own for each cell.
+-define(FRESH_NODE_MS, 250).
 %% Shares of the time of `riak_elasticity'.
 -define(KILLS, [0.2, 0.4]).
 -define(START, 0.6).
@@ -61,11 +73,13 @@
 cells(quick) ->
     walls([1], [16], 1000) ++ rates([1], 16, 1000)
         ++ [with_few_keys(Cell) || Cell <- growths([4, 8], 1000)]
-        ++ even([4, 8], 3000) ++ on_disk(1000) ++ [elasticity(15000), availability(12000)];
+        ++ even([4, 8], 3000) ++ in_rings(8, [4, 8], 3000) ++ on_disk(1000)
+        ++ [elasticity(15000), availability(12000)];
 cells(full) ->
     walls([1, 3], [1, 4, 16, 64], 3000) ++ rates([1, 3], 64, 5000)
         ++ growths([4, 8, 16, 24], 5000)
-        ++ even([4, 8, 24], 10000) ++ on_disk(5000) ++ [elasticity(90000), availability(235000)].
+        ++ even([4, 8, 24], 10000) ++ in_rings(24, [4, 24], 10000) ++ on_disk(5000)
+        ++ [elasticity(90000), availability(235000)].
 
 walls(Sizes, Clients, DurationMs) ->
     [on_all_cores(cell(Workload, Size, 1, Count, Size, DurationMs))
@@ -91,9 +105,25 @@ with_few_keys(#{with := With, with_quota := #{with := Other} = Quota} = Cell) ->
 
 %% Each node has the same load, however many there are.
 even(Sizes, DurationMs) ->
-    [Cell#{with := With#{per_node => maps:get(Workload, ?PER_NODE)}}
-     || #{workload := Workload, with := With} = Cell
-            <- growths(lists:sort(maps:keys(?PER_NODE)), Sizes, DurationMs)].
+    [Cell#{with := With#{per_node => per_node(Workload)}}
+     || #{workload := Workload, with := With} = Cell <- growths(?AT_A_RATE, Sizes, DurationMs)].
+
+per_node(Workload) -> maps:get(operation(Workload), ?PER_NODE).
+
+%% So has the machine, as there are as many nodes. What is compared is measured one after the other.
+in_rings(Count, Sizes, DurationMs) ->
+    [begin
+         #{with := With, cost_ms := CostMs} = Cell =
+             cell(Workload, Count, Count div ?OF_RINGS_PER_GENERATOR, Size,
+                  ?CLIENTS_PER_NODE * Count, DurationMs),
+         Cell#{fresh => true,
+               cost_ms := CostMs + DurationMs div 2 + ?FRESH_NODE_MS * Count,
+               with := With#{rings => Count div Size, keys => ?KEYS_PER_NODE * Size,
+                             partitions => partitions(?PARTITIONS_PER_NODE * Size),
+                             per_node => per_node(Workload), rest_ms => DurationMs div 2}}
+     end || Workload <- ?IN_RINGS, Size <- Sizes].
+
+partitions(Least) -> 1 bsl ceil(math:log2(Least)).
 
 growths(Workloads, Sizes, DurationMs) ->
     [begin
@@ -131,30 +161,15 @@ cell(Workload, Size, Generators, Pairs, Streams, DurationMs) ->
       with => #{size => Size, duration_ms => DurationMs}}.
 
 %% @private
-run(#{dir := Dir, workload := Workload, repetition := Repetition,
-      with := #{size := Size} = With} = Cell, Nodes) ->
-    {Store, Generators} = lists:split(Size, lists:sort(weft_bench_nodes:roles(Nodes))),
-    ok = weft_store_ring:form(Nodes, Store, Dir, #{on_disk => Workload =:= riak_insert_disk}),
-    Keys = maps:get(keys, With, ?KEYS),
-    Load0 = #{operation => operation(Workload), keys => Keys, value_bytes => ?VALUE_BYTES,
-             seed => ?SEEDS * Repetition, clients => max(1, clients(Cell) div length(Generators)),
-             nodes => [weft_bench_nodes:node(Nodes, Role) || Role <- Store]},
-    Load = case {is_of_capacity(Workload), With} of
-               {true, _} ->
-                   Measure = fun() ->
-                                 ok = filled(spawned, Keys, Store, Nodes),
-                                 capacity(Load0, Generators, With, Nodes)
-                             end,
-                   PerSecond = once({?MODULE, Size, clients(Cell)}, Measure),
-                   Load0#{per_second => ?OF_CAPACITY * PerSecond / clients(Cell)};
-               {false, #{per_node := PerNode}} ->
-                   #{clients := Clients, seed := Seed} = Load0,
-                   Load0#{through => library, seed := Seed + ?SEEDS_OF_RATES,
-                          per_second => PerNode * Size / (Clients * length(Generators))};
-               {false, #{}} ->
-                   Load0
-           end,
-    ok = filled(coordinators(Workload), Keys, Store, Nodes),
+run(#{dir := Dir, workload := Workload, with := #{size := Size} = With} = Cell, Nodes) ->
+    {Store, Others} = lists:split(Size, lists:sort(weft_bench_nodes:roles(Nodes))),
+    Rings = rings(maps:get(rings, With, 1), Store, Others),
+    Options = (maps:with([partitions], With))#{on_disk => Workload =:= riak_insert_disk},
+    Form = fun({Members, _}) -> weft_store_ring:form(Nodes, Members, Dir, Options) end,
+    lists:foreach(fun(ok) -> ok end, weft_kv_crew:map(Form, Rings, length(Rings))),
+    Generators = [{Role, names(Members, Nodes)} || {Members, Roles} <- Rings, Role <- Roles],
+    Load = load(Cell, Rings, Generators, Nodes),
+    ok = filled(coordinators(Workload), keys(With), Rings, Nodes),
     case Workload of
         riak_availability -> {ok, available(Load, Store, Generators, With, Dir, Nodes)};
         riak_elasticity -> {ok, elastic(Load, Store, Generators, With, Dir, Nodes)};
@@ -163,6 +178,39 @@ run(#{dir := Dir, workload := Workload, repetition := Repetition,
             after ok = weft_store_ring:removed(Nodes, Store, Dir)
             end;
         _ -> {ok, steady(Load, Store, Generators, Cell, Nodes)}
+    end.
+
+%% Each with the nodes of its clients.
+rings(Count, Store, Others) -> lists:zip(parts(Count, Store), parts(Count, Others)).
+
+parts(Count, List) ->
+    Length = length(List) div Count,
+    [lists:sublist(List, 1 + Number * Length, Length) || Number <- lists:seq(0, Count - 1)].
+
+names(Roles, Nodes) -> [weft_bench_nodes:node(Nodes, Role) || Role <- Roles].
+
+%% Of each ring.
+keys(With) -> maps:get(keys, With, ?KEYS).
+
+load(#{workload := Workload, repetition := Repetition, with := #{size := Size} = With} = Cell,
+     Rings, Generators, Nodes) ->
+    Clients = max(1, clients(Cell) div length(Generators)),
+    Load = #{operation => operation(Workload), keys => keys(With), value_bytes => ?VALUE_BYTES,
+             seed => ?SEEDS * Repetition, clients => Clients,
+             nodes => lists:append([names(Members, Nodes) || {Members, _} <- Rings])},
+    case {is_of_capacity(Workload), With} of
+        {true, _} ->
+            Measure = fun() ->
+                          ok = filled(spawned, keys(With), Rings, Nodes),
+                          capacity(Load, Generators, With, Nodes)
+                      end,
+            PerSecond = once({?MODULE, Size, clients(Cell)}, Measure),
+            Load#{per_second => ?OF_CAPACITY * PerSecond / clients(Cell)};
+        {false, #{per_node := PerNode}} ->
+            Load#{through => library, seed := ?SEEDS * Repetition + ?SEEDS_OF_RATES,
+                  per_second => PerNode * Size / (Clients * length(Generators))};
+        {false, #{}} ->
+            Load
     end.
 
 is_of_capacity(Workload) ->
@@ -175,16 +223,18 @@ coordinators(_Workload) ->
     as_they_are.
 
 %% The store starts again with other coordinators. Its partitions are those of the ring and stay,
-%% with what they have in memory. Each node fills in a part of the keys.
-filled(How, Keys, Store, Nodes) ->
-    _ = [ok = weft_store_ring:coordinators(Nodes, Store, How) || How =/= as_they_are],
-    Step = length(Store),
-    Fill = fun({First, Role}) ->
-               call(Nodes, Role, weft_store_clients, fill,
-                    [lists:seq(First, Keys, Step), ?VALUE_BYTES])
+%% with what they have in memory. Each node fills in a part of the keys of its ring.
+filled(How, Keys, Rings, Nodes) ->
+    _ = [ok = weft_store_ring:coordinators(Nodes, Store, How)
+         || How =/= as_they_are, {Store, _} <- Rings],
+    Fill = fun({Numbers, Role}) ->
+               call(Nodes, Role, weft_store_clients, fill, [Numbers, ?VALUE_BYTES])
            end,
-    lists:foreach(fun(ok) -> ok end,
-                  weft_kv_crew:map(Fill, lists:zip(lists:seq(1, Step), Store), Step)).
+    Shares = [{lists:seq(First, Keys, length(Store)), Role}
+              || {Store, _} <- Rings, {First, Role} <- numbered(Store)],
+    lists:foreach(fun(ok) -> ok end, weft_kv_crew:map(Fill, Shares, length(Shares))).
+
+numbered(List) -> lists:zip(lists:seq(1, length(List)), List).
 
 %% In the emulator of the benchmark, which measures cells one after the other.
 once(Key, Measure) ->
@@ -208,12 +258,13 @@ clients(#{workload := Workload, pairs := Pairs, streams := Streams}) ->
         _ -> Pairs
     end.
 
-operation(Insert)
-  when Insert =:= riak_insert; Insert =:= riak_insert_disk; Insert =:= riak_insert_rate -> insert;
-operation(Update) when Update =:= riak_update; Update =:= riak_update_rate -> update;
-operation(riak_elasticity) -> mixed;
-operation(riak_availability) -> mixed;
-operation(_Get) -> get.
+operation(Workload) ->
+    case atom_to_list(Workload) of
+        "riak_insert" ++ _ -> insert;
+        "riak_update" ++ _ -> update;
+        Mixed when Mixed =:= "riak_elasticity"; Mixed =:= "riak_availability" -> mixed;
+        _ -> get
+    end.
 
 call(Nodes, Role, Module, Function, Arguments) ->
     weft_bench_nodes:call(Nodes, Role, Module, Function, {Arguments, ?CALL_MS}).
@@ -227,13 +278,14 @@ steady(Load, Store, Generators, #{with := #{duration_ms := DurationMs} = With} =
     RestUs = at_rest(Store, With, Nodes),
     Before = weft_store_cost:counts(Nodes, Store),
     StoreUs = cpu_us(Store, Nodes),
-    GeneratorsUs = cpu_us(Generators, Nodes),
+    ClientRoles = [Role || {Role, _} <- Generators],
+    GeneratorsUs = cpu_us(ClientRoles, Nodes),
     {Outcomes, Sharing} = shared(Cell, Nodes,
                                  fun() ->
                                      loads(Load#{duration_ms => DurationMs}, 2, Generators, Nodes)
                                  end),
     UsedUs = cpu_us(Store, Nodes) - StoreUs,
-    ClientsUs = cpu_us(Generators, Nodes) - GeneratorsUs,
+    ClientsUs = cpu_us(ClientRoles, Nodes) - GeneratorsUs,
     After = weft_store_cost:counts(Nodes, Store),
     Waited = waited(Looking, Nodes),
     Metrics = weft_store_clients:metrics(Outcomes),
@@ -274,18 +326,19 @@ at_rest(_Store, _With, _Nodes) -> [].
 cpu_us(Roles, Nodes) ->
     lists:sum([weft_bench_nodes:cpu_us_of(weft_bench_nodes:os_pid(Nodes, Role)) || Role <- Roles]).
 
-%% On all nodes of clients at the same time.
+%% On all nodes of clients at the same time, each of which asks some nodes of the store.
 loads(Load, Round, Generators, Nodes) ->
     [awaited(One) || One <- begun(Load, Round, Generators, Nodes)].
 
 begun(#{duration_ms := DurationMs, seed := Seed} = Load, Round, Generators, Nodes) ->
     Self = self(),
     [{spawn_monitor(fun() ->
-                        Arguments = [Load#{seed := Seed + 1000 * Round + Number}],
+                        Arguments = [Load#{seed := Seed + 1000 * Round + Number,
+                                           nodes := Asked}],
                         Self ! {self(), weft_bench_nodes:call(Nodes, Role, weft_store_clients, run,
                                                               {Arguments, DurationMs + ?CALL_MS})}
                     end), DurationMs + 2 * ?CALL_MS}
-     || {Number, Role} <- lists:zip(lists:seq(1, length(Generators)), Generators)].
+     || {Number, {Role, Asked}} <- numbered(Generators)].
 
 awaited({{Pid, Monitor}, TimeoutMs}) ->
     receive

@@ -22,7 +22,8 @@
 %%               de_calls | im_rd | im_rsd (both also _steady, _killed, _emptied, _grown) |
 %%               city | city_districts | city_weather | phold |
 %%               riak_spawned | riak_supervised | riak_get | riak_insert | riak_update
-%%               (all also _rate) | riak_insert_disk | riak_elasticity | riak_availability |
+%%               (all also _rate, the last three also _rings) | riak_insert_disk |
+%%               riak_elasticity | riak_availability |
 %%               vnode_echo | vnode_quorum | vnode_gossip | ads | crdt_counter | crdt_set | form |
 %%               idle | hour | connection
 %% variant       what carried it, see weft_bench_variant: stock, stock_tls, weft_1, weft_4, weft_8,

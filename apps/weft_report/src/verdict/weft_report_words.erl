@@ -34,6 +34,10 @@ pairs(Workload, Nodes)
     [[integer_to_list(Nodes), " nodes"]];
 pairs(<<"crdt_counter">>, Count) -> [[integer_to_list(Count), " actors"]];
 pairs(<<"crdt_set">>, Count) -> [[integer_to_list(Count), " elements"]];
+pairs(Workload, Nodes)
+  when Workload =:= <<"riak_get_rings">>; Workload =:= <<"riak_insert_rings">>;
+       Workload =:= <<"riak_update_rings">> ->
+    [["rings of ", integer_to_list(Nodes), " nodes"]];
 pairs(<<"stores ", _/binary>>, Clients) ->
     [[integer_to_list(Clients), " client", plural(Clients)]];
 pairs(<<"bencherl ", _/binary>>, 0) -> [];
