@@ -154,6 +154,20 @@ what_relays_it_all_is_beside_peer_to_peer_test() ->
                                  {peer_to_peer_bytes, 40.0e6}, {peer_to_peer_most_bytes, 1.0e6},
                                  {duration_s, 150}, {shown_too_often, 7}]]).
 
+%% Some cells last for ten minutes, and some for one.
+bytes_of_a_second_are_drawn_test() ->
+    Rows = [{#{suite => <<"store">>, workload => <<"simulated_ads">>, size_bytes => 0,
+               pairs => Nodes}, weft_1, Metric, [Value]}
+            || {Nodes, Bytes, Seconds} <- [{256, 60.0e6, 600}, {512, 12.0e6, 60}],
+               {Metric, Value} <- [{client_server_bytes, Bytes}, {peer_to_peer_bytes, 2 * Bytes},
+                                   {duration_s, Seconds}]],
+    [Charts] = [Of || #{id := "partisan_7_simulated", charts := Of}
+                          <- weft_papers_figures:figures()],
+    [#{series := [#{points := Server}, #{points := Peers}]}, #{series := []}] =
+        Charts(weft_report_sample:results(Rows)),
+    ?assertEqual([100000, 200000], [round(Y) || {_, Y, _, _, _} <- Server]),
+    ?assertEqual([200000, 400000], [round(Y) || {_, Y, _, _, _} <- Peers]).
+
 changes_are_judged_from_many_clients_on_test() ->
     Rows = fun(Workload, Count, Delta) ->
                Cell = #{suite => <<"store">>, workload => Workload, size_bytes => 0,

@@ -6,7 +6,8 @@
 %%                until all know that it is over. In weft_groups each node is linked with the first
 %%                one only (client and server); weft_peers is peer to peer
 %% slow_ads       the same at the times of the paper, for ten minutes
-%% simulated_ads  the same in virtual time (`weft_partisan_ads_simulated'), for one minute
+%% simulated_ads  the same in virtual time (`weft_partisan_ads_simulated'), on the most nodes for
+%%                one minute
 %% crdt_counter   bytes of a counter with `pairs' actors, and of one change of it
 %% crdt_set       bytes of a set with `pairs' elements, and of one change of it
 %% '''
@@ -29,7 +30,8 @@ cells(full) ->
         ++ [(ads(Count, 30))#{variants := [weft_groups, weft_peers], repetitions_max := 1,
                               cost_ms := 15000 + 600 * Count} || Count <- [64, 128]]
         ++ [slow(Count, 60) || Count <- [32, 64, 128, 256]]
-        ++ [simulated(Count, 6) || Count <- [32, 64, 128, 256, 512, 1024]].
+        ++ [simulated(Count, 60) || Count <- [32, 64, 128, 256]]
+        ++ [simulated(Count, 6) || Count <- [512, 1024]].
 
 ads(Count, Impressions) ->
     Groups = [[1, Number] || Number <- lists:seq(2, Count)],
@@ -46,7 +48,7 @@ slow(Count, Impressions) ->
 
 simulated(Count, Impressions) ->
     (cell(simulated_ads, Count))#{layout => alone, variants => [weft_1], repetitions_max => 1,
-                                  cost_ms => 1000 + Count * Count * Count div 400,
+                                  cost_ms => 1000 + Count * Count * Count * Impressions div 2400,
                                   with => #{impressions => Impressions}}.
 
 sizes(Actors, Elements) ->
