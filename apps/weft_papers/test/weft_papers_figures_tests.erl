@@ -280,6 +280,17 @@ a_supervisor_is_judged_with_many_clients_test() ->
     ?assertMatch([{open, _}, {differs, _}],
                  findings("riak_wall", Rows(64, 2900) ++ Rows(4, 2900))).
 
+%% With the most clients; and of the requests that the store does without it.
+what_a_supervisor_can_start_is_told_where_it_was_measured_test() ->
+    Rows = fun(Clients, Us) ->
+               [{store(<<"riak_spawned">>, Clients, 3), weft_mesh, store_cpu_us, [600]},
+                {store(<<"riak_supervised">>, Clients, 3), weft_mesh, store_cpu_us, [900]},
+                {store(<<"riak_supervised">>, Clients, 3), weft_mesh, supervisor_us, [Us]}]
+           end,
+    says([{open, ["3 nodes", "64 clients", "50.0 µs", "20.0 k/s", "600 µs", {"12.0", "cores"}]}],
+         "riak_wall", Rows(16, 40) ++ Rows(64, 50)),
+    ?assertEqual([], findings("riak_wall", Rows(16, 40) ++ lists:droplast(Rows(64, 50)))).
+
 processor_time_has_to_stay_the_same_test() ->
     Rows = fun(Last) ->
                lists:append([[{store(<<"riak_get">>, Nodes, 4), weft_mesh, store_cpu_us, [Us]},

@@ -219,6 +219,7 @@ riak() ->
                              {latency_p99_us, [14000 * Pairs]}, {store_cpu_us, [87 + Pairs]},
                              {clients_cpu_us, [37]}, {mailbox_max, [Pairs]}, {calls, [20000]},
                              {call_received_bytes, [9000]}, {store_node_bytes, [6.0e7]},
+                             {supervisor_us, [40]},
                              {failed_operations, [21]}, {repeated_operations, [30]}, {kills, [2]},
                              {recovery_kill_s, [5, 6]},
                              {mailbox, [{Pairs * (At rem 3), 100 * At} || At <- lists:seq(1, 20)]},

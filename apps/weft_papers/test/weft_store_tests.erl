@@ -128,6 +128,7 @@ each_operation_does_what_it_says() ->
     with_a_rate(),
     by_library(),
     supervised(),
+    a_supervisor_is_timed(),
     filled_anew(Filled),
     failures_are_counted().
 
@@ -234,6 +235,19 @@ supervised() ->
     ok = weft_store_ring:restarted(spawned),
     ?assertEqual(undefined, whereis(weft_kv_request_sup)),
     ?assertMatch({ok, _, _}, weft_kv:get(bench, Key)).
+
+%% By all that it starts in that time.
+a_supervisor_is_timed() ->
+    ok = weft_store_ring:restarted(one_supervisor),
+    Request = {weft_kv_request_sup, request, 1},
+    1 = erlang:trace_pattern(Request, true, [call_count]),
+    {ElapsedUs, Us} = timer:tc(fun() -> weft_store_cost:supervised_us(100) end),
+    {call_count, Started} = erlang:trace_info(Request, call_count),
+    1 = erlang:trace_pattern(Request, false, [call_count]),
+    ok = weft_store_ring:restarted(spawned),
+    ?assert(Started > 8),
+    ?assert(Us * Started > 99999),
+    ?assert(Us * Started < ElapsedUs + 1).
 
 %% If this process was late and the one that looks was, too, it has not looked.
 is_seen_waiting(Asking) ->

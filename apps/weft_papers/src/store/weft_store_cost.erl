@@ -3,14 +3,16 @@
 %% for each operation, as the emulator and Linux count it (proc(5), `status' and `io').
 -module(weft_store_cost).
 
--export([at_rest/3, node_bytes/2, counts/2, per_call/3]).
--export([counted/0]).
+-export([at_rest/3, node_bytes/2, counts/2, per_call/3, supervisor_us/3]).
+-export([counted/0, supervised_us/1]).
 
 %% Without `written' where Linux does not count it.
 -type counts() :: #{reductions | collections | switches | writes | received | written =>
                         non_neg_integer()}.
 
 -define(CALL_MS, 30000).
+%% So many ask a supervisor that it always has something to do.
+-define(ASKING, 8).
 
 %% @doc Processor time of these nodes in microseconds for each second, while nobody asks.
 -spec at_rest(weft_bench_nodes:nodes(), [weft_bench_nodes:role()], Ms :: pos_integer()) -> float().
@@ -48,6 +50,13 @@ per_call(Before, After, Calls) ->
                           {received, call_received_bytes}, {written, call_written_bytes}],
         is_map_key(Key, Before), is_map_key(Key, After)].
 
+%% @doc How long the supervisor of requests of a node takes for one of them, if it never waits for
+%% anything else: to start it, and to see its end. These requests do nothing, and so does the node.
+-spec supervisor_us(weft_bench_nodes:nodes(), weft_bench_nodes:role(), Ms :: pos_integer()) ->
+          float().
+supervisor_us(Nodes, Role, Ms) ->
+    weft_bench_nodes:call(Nodes, Role, ?MODULE, supervised_us, {[Ms], Ms + ?CALL_MS}).
+
 %% @private
 -spec counted() -> counts().
 counted() ->
@@ -82,3 +91,23 @@ written({ok, Io}) ->
     #{written => binary_to_integer(Bytes)};
 written({error, _}) ->
     #{}.
+
+%% @private
+-spec supervised_us(Ms :: pos_integer()) -> float().
+supervised_us(Ms) ->
+    StartUs = erlang:monotonic_time(microsecond),
+    EndUs = StartUs + 1000 * Ms,
+    Asking = [spawn_monitor(fun() -> exit({started, started(EndUs, 0)}) end)
+              || _ <- lists:seq(1, ?ASKING)],
+    Count = lists:sum([receive {'DOWN', Monitor, process, _, Why} -> {started, Of} = Why, Of end
+                       || {_, Monitor} <- Asking]),
+    (erlang:monotonic_time(microsecond) - StartUs) / Count.
+
+%% At least one.
+started(EndUs, Count) ->
+    {_, Monitor} = weft_kv_request_sup:start(fun() -> ok end),
+    receive {'DOWN', Monitor, process, _, _} -> ok end,
+    case erlang:monotonic_time(microsecond) < EndUs of
+        true -> started(EndUs, Count + 1);
+        false -> Count + 1
+    end.

@@ -44,7 +44,8 @@ one_supervisor_figures() ->
                               "same rate.", [?MANY, ?WON, ?LONGER]),
        cells => cells("riak (spawned|supervised)"),
        findings => fun(Results) ->
-                       wall(Results) ++ same_load(Results) ++ wall_profiles(Results)
+                       wall(Results) ++ same_load(Results) ++ supervisors(Results)
+                           ++ wall_profiles(Results)
                    end,
        charts => fun wall_charts/1,
        not_shown => "60 nodes, and hosts that wait for the supervisor: on two cores all else of "
@@ -52,8 +53,11 @@ one_supervisor_figures() ->
        "are 70 % of the requests per second that the store does as fast as it can without it; "
        "times count from when requests are due. Where that is about all that is done with the "
        "supervisor, requests wait for longer and longer, and how many times as long depends on "
-       "how long is measured. How busy processors, memory, disk and network are: what an operation "
-       "takes of each is told where it was counted. Values are in memory only."}].
+       "how long is measured. Each node has a supervisor of its own, so it is more cores of a node "
+       "that come nearer to the wall. How many cores one supervisor can keep busy is told where "
+       "it was measured; if all nodes went through one, it would be so many nodes of one core. "
+       "How busy processors, memory, disk and network are: what an operation takes of each is "
+       "told where it was counted. Values are in memory only."}].
 
 growth_figures() ->
     [#{id => "riak_throughput", where => "Riak talk 2013: throughput of get, insert and update",
@@ -137,10 +141,7 @@ cells(Title) -> ["--suites", "store", "--only", "store: " ++ Title].
 
 %% ---- one supervisor ----
 
-wall(Results) ->
-    Sizes = lists:usort([Size || {_, <<"riak_spawned">>, _, _, Size, _}
-                                     <- weft_report_results:cells(Results)]),
-    lists:append([wall(Size, Results) || Size <- Sizes]).
+wall(Results) -> lists:append([wall(Size, Results) || Size <- wall_sizes(Results)]).
 
 wall(Size, Results) ->
     Pairs = [{Clients, Cell, setelement(2, Cell, <<"riak_supervised">>)}
@@ -172,6 +173,27 @@ same_load(Results) ->
         Supervised <- [setelement(2, Spawned, <<"riak_supervised_rate">>)],
         {ok, P99} <- [of_other(Supervised, Spawned, <<"latency_p99_us">>, Results)]].
 
+%% What it can start in a second, and how many cores would do all else of as many requests.
+supervisors(Results) ->
+    [{open, ["store of ", on(Size), ", ", clients(Clients), ": a supervisor takes ",
+             value(Us, "us"), " to start a request and to see its end, so it starts at most ",
+             value(1.0e6 / Us, "1/s"), "; for a request the store takes ",
+             value(median(Spawned, <<"store_cpu_us">>, Results), "us"),
+             " of processors, so one supervisor can keep ", weft_report_words:ratio(Median),
+             weft_papers_verdict:interval(Cores), " cores busy"]}
+     || Size <- wall_sizes(Results),
+        {Clients, Spawned} <- last(of_size(<<"riak_spawned">>, Size, Results)),
+        Supervised <- [setelement(2, Spawned, <<"riak_supervised">>)],
+        {ok, #{median := Median} = Cores} <- [weft_report_results:ratio(
+                                                {Spawned, ?VARIANT, <<"store_cpu_us">>},
+                                                {Supervised, ?VARIANT, <<"supervisor_us">>},
+                                                Results)],
+        Us <- [median(Supervised, <<"supervisor_us">>, Results)]].
+
+wall_sizes(Results) ->
+    lists:usort([Size || {_, <<"riak_spawned">>, _, _, Size, _}
+                             <- weft_report_results:cells(Results)]).
+
 of_other(Cell, Other, Metric, Results) ->
     weft_report_results:ratio({Cell, ?VARIANT, Metric}, {Other, ?VARIANT, Metric}, Results).
 
@@ -182,8 +204,7 @@ times({ok, #{median := Median} = Ratio}) ->
 waiting(Cell, Results) -> median(Cell, <<"mailbox_max">>, Results).
 
 wall_charts(Results) ->
-    Cells = weft_report_results:cells(Results),
-    Sizes = lists:usort([Size || {_, <<"riak_spawned">>, _, _, Size, _} <- Cells]),
+    Sizes = wall_sizes(Results),
     [weft_report_chart:lines([on(Size), ", ", weft_report_words:metric(Metric)], "clients", log,
                              Metric, weft_report_words:metric(Metric),
                              [{Name, measured(of_size(Workload, Size, Results), Metric, Results)}
@@ -330,11 +351,10 @@ profiles(Operations, Results) ->
 
 %% Both ways of starting requests, with the most clients.
 wall_profiles(Results) ->
-    Sizes = lists:usort([Size || {_, <<"riak_spawned">>, _, _, Size, _}
-                                     <- weft_report_results:cells(Results)]),
     [{open, ["store of ", on(Size), ", ", clients(Clients), ": ",
              lists:join("; ", [[Name, " ", profile(Cell, Results)] || {Name, Cell} <- Both])]}
-     || Size <- Sizes, {Clients, Spawned} <- last(of_size(<<"riak_spawned">>, Size, Results)),
+     || Size <- wall_sizes(Results),
+        {Clients, Spawned} <- last(of_size(<<"riak_spawned">>, Size, Results)),
         Both <- [[{Name, setelement(2, Spawned, Workload)} || {Workload, Name} <- modes()]],
         lists:all(fun({_, Cell}) -> is_profiled(Cell, Results) end, Both)].
 

@@ -36,6 +36,7 @@
 -define(CALL_MS, 60000).
 -define(LOOK_MS, 100).
 -define(LOOK_SELDOM_MS, 1000).
+-define(SUPERVISED_MS, 200).
 -define(KEYS, 1000).
 -define(FEW_KEYS, 100).
 -define(QUOTA_MS, 15000).
@@ -273,6 +274,7 @@ call(Nodes, Role, Module, Function, Arguments) ->
 
 steady(Load, Store, Generators, #{with := #{duration_ms := DurationMs} = With} = Cell, Nodes) ->
     _ = loads(Load#{duration_ms => DurationMs div 5}, 1, Generators, Nodes),
+    Supervised = supervised(Cell, Store, Nodes),
     %% What it takes to look is part of what nodes do at rest, too.
     Looking = looking(Store, Nodes),
     RestUs = at_rest(Store, With, Nodes),
@@ -295,7 +297,12 @@ steady(Load, Store, Generators, #{with := #{duration_ms := DurationMs} = With} =
         ++ weft_store_cost:per_call(Before, After, Done)
         ++ [{store_rest_percent, Us / 1.0e4} || Us <- RestUs]
         ++ [{store_cpu_us, UsedUs / Done}, {clients_cpu_us, ClientsUs / Done},
-            {store_node_bytes, weft_store_cost:node_bytes(Nodes, Store)} | Waited].
+            {store_node_bytes, weft_store_cost:node_bytes(Nodes, Store)} | Supervised ++ Waited].
+
+%% Of one node: all are alike.
+supervised(#{workload := Workload}, [First | _], Nodes) ->
+    [{supervisor_us, weft_store_cost:supervisor_us(Nodes, First, ?SUPERVISED_MS)}
+     || coordinators(Workload) =:= one_supervisor].
 
 %% Without the time in which the store is made.
 shared(#{layout := Layout, quota := Quota}, Nodes, Function) ->

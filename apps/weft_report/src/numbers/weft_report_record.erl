@@ -157,6 +157,7 @@ store_metrics() ->
      {store_cpu_us, "us", less, "user and system time of the nodes of a store, per operation"},
      {clients_cpu_us, "us", none, "the same of the nodes of its clients"},
      {store_rest_percent, "%", less, "of one core, what the nodes of a store take at rest"},
+     {supervisor_us, "us", less, "what one supervisor takes to start a request and to see its end"},
      {reductions_per_call, "", none, "reductions of these nodes, per operation"},
      {collections_per_call, "", none, "garbage collections of their processes, per operation"},
      {switches_per_call, "", none, "context switches of their threads, per operation"},
