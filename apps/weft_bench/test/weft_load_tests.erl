@@ -567,6 +567,7 @@ bad_configurations_test() ->
                               {<<"operations: a label">>,
                                [{operations, [{lists:duplicate(200, $a), 1}]}]},
                               {<<"duraton: there is no such key; duration?">>, [{duraton, 1}]},
+                              {<<"mod: there is no such key; mode?">>, [{mod, max}]},
                               {<<"operations?">>, [{operation, [{get, 1}]}]},
                               {<<"rng_seed">>, [{rng_seed, 1}]}, {<<"Key">>, [nonsense]},
                               {<<"shutdown_on_error">>, [{shutdown_on_error, 1}]}]],
@@ -575,6 +576,9 @@ bad_configurations_test() ->
     %% A key that only looks like one that is given too may be the driver's.
     {ok, Config} = weft_load_config:check([{driver, d}, {drivers, 2}, {my_key, 1}]),
     ?assertEqual([drivers, my_key], weft_load_config:for_driver(Config)),
+    %% So may a short one that is as near to one that is not given: there are many such words.
+    {ok, Nodes} = weft_load_config:check([{driver, d}, {nodes, ['a@b']}, {node, 'a@b'}, {code, 1}]),
+    ?assertEqual([code, node, nodes], weft_load_config:for_driver(Nodes)),
     {error, NoDriver} = weft_load_config:check([]),
     ?assertMatch({_, _}, binary:match(list_to_binary(NoDriver), <<"driver">>)),
     {error, NoFile} = weft_load_config:read("no_such_file"),

@@ -41,8 +41,11 @@
 -define(KEYS, [mode, duration, concurrent, driver, operations, key_generator, value_generator,
                code_paths, source_dir, rng_seed, report_interval, warm_up_s, operation_timeout_s,
                shutdown_on_error, pre_hook, post_hook, exact_start]).
-%% So many letters added, left out or changed make a misspelt key.
+%% So many letters added, left out or changed make a misspelt key. Many words are near to a short
+%% one, as `node' and `code' to `mode', and may be keys of the driver: there it is one letter, and
+%% not the first.
 -define(MISSPELT_MAX, 2).
+-define(SHORT_MAX, 5).
 %% Labels become parts of names of files.
 -define(LABEL_MAX, 100).
 
@@ -109,11 +112,15 @@ others(Pairs) -> lists:usort([Key || {Key, _} <- Pairs]) -- ?KEYS.
 %% A key that is given too is not what was meant.
 known(Key, Pairs) ->
     case [Known || Known <- ?KEYS, not lists:keymember(Known, 1, Pairs),
-                   weft_argparse:distance(atom_to_list(Key), atom_to_list(Known))
-                       =< ?MISSPELT_MAX] of
+                   is_misspelt(atom_to_list(Key), atom_to_list(Known))] of
         [] -> ok;
         [Known | _] -> fail("~ts: there is no such key; ~ts?", [Key, Known])
     end.
+
+is_misspelt([First | _] = Key, Known) when length(Key) =< ?SHORT_MAX ->
+    hd(Known) =:= First andalso weft_argparse:distance(Key, Known) =< 1;
+is_misspelt(Key, Known) ->
+    weft_argparse:distance(Key, Known) =< ?MISSPELT_MAX.
 
 duration_ms({seconds, Seconds}) when is_number(Seconds), Seconds > 0 -> round(Seconds * 1000);
 duration_ms(Minutes) when is_number(Minutes), Minutes > 0 -> round(Minutes * 60000);
