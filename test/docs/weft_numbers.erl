@@ -327,14 +327,18 @@ data(File) ->
 -spec commits(file:filename()) -> #{Commit :: string() => [Run :: string()]}.
 commits(Dir) ->
     lists:foldl(fun({Run, Said}, Commits) ->
-                        [Commit | _] = string:lexemes(Said, " "),
+                        {Commit, _Behind} = commit(Said),
                         maps:update_with(Commit, fun(Runs) -> [Run | Runs] end, [Run], Commits)
                 end, #{}, said_commits(Dir)).
 
-%% @doc The runs below a directory that were measured with changes that are in no commit.
+%% @doc The runs below a directory that were measured with something else than the code of a commit:
+%% with changes that are in none, or compiled before a change.
 -spec changed(file:filename()) -> [Run :: string()].
 changed(Dir) ->
-    [Run || {Run, Said} <- said_commits(Dir), lists:suffix(" and changes", Said)].
+    [Run || {Run, Said} <- said_commits(Dir), {_Commit, [_ | _]} <- [commit(Said)]].
+
+%% The commit, and what weft_bench_environment:commit_text/3 tells behind it.
+commit(Said) -> string:take(Said, " ;", true).
 
 said_commits(Dir) ->
     [{filename:dirname(File), said_commit(filename:join(Dir, File))}

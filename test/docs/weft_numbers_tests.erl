@@ -64,10 +64,12 @@ verdicts_follow_from_goals_and_intervals_test_() ->
         Text <- [Before ++ After]].
 
 problems(Text, Fragments, NoResults) ->
-    File = lists:concat(["/tmp/weft_numbers_", os:getpid(), "_",
-                         erlang:unique_integer([positive])]),
+    File = temporary(),
     ok = file:write_file(File, Text),
     try weft_numbers:problems({part, File, all, Fragments, NoResults}) after file:delete(File) end.
+
+temporary() ->
+    lists:concat(["/tmp/weft_numbers_", os:getpid(), "_", erlang:unique_integer([positive])]).
 
 is_told(none, Problems) -> Problems =:= [];
 is_told(Part, Problems) -> string:find(Problems, Part) =/= nomatch.
@@ -97,6 +99,24 @@ runs_with_changes_are_said_to_have_them_test_() ->
     [{Run, ?_assertNotEqual([], [Part || Part <- binary:split(Page, <<"\n\n">>, [global]),
                                          names(Part, Run), names(Part, "changes")])}
      || Run <- weft_numbers:changed(?DATA)].
+
+%% Whatever stands behind the commit says that not only its code was measured.
+what_stands_behind_a_commit_is_a_change_test() ->
+    Dir = temporary(),
+    Runs = [{"clean", ""}, {"changed", " and changes"},
+            {"older", "; compiled before m.erl was changed"},
+            {"both", " and changes; compiled before 2 files were changed"}],
+    try
+        [begin
+             File = filename:join([Dir, Run, "environment.csv"]),
+             ok = filelib:ensure_dir(File),
+             ok = file:write_file(File, weft_report_csv:line(["commit", "abc" ++ Behind]))
+         end || {Run, Behind} <- Runs],
+        ?assertEqual(["both", "changed", "older"], lists:sort(weft_numbers:changed(Dir))),
+        ?assertEqual(["abc"], maps:keys(weft_numbers:commits(Dir)))
+    after
+        file:del_dir_r(Dir)
+    end.
 
 names(Part, "paper/" ++ Figure) -> names(Part, Figure);
 names(Part, Name) -> re:run(Part, ["\\b", Name, "\\b"]) =/= nomatch.
