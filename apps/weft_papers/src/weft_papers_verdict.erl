@@ -98,8 +98,8 @@ incomplete(Failed) ->
     ["; ", integer_to_list(Failed), " repetitions failed, and are in no number"].
 
 %% @doc What is found in the results of nodes that had quotas. Without these, numbers are about
-%% something else, and where the machine was too busy to give what it had promised nothing is
-%% decided.
+%% something else. Where the machine was too busy to give what it had promised, or nodes took more,
+%% nothing is decided.
 -spec quotas(weft_report_results:results(), fun(() -> [finding()])) ->
           [finding()].
 quotas(Results, Find) ->

@@ -45,6 +45,15 @@ on_a_machine_that_was_too_busy_nothing_is_found_test() ->
     ?assertMatch([{agrees, _}], findings("de_9_quota", Rows(95))),
     says([{open, [stock_mesh, {"15.0", "20.0"}]}], "de_9_quota", Rows(96)).
 
+%% Then they had more.
+where_quotas_did_not_bind_nothing_is_found_test() ->
+    Rows = fun(Used) ->
+               rates(<<"de_heavy">>, stock_mesh, 1000, [{2, 100}, {40, 1500}])
+                   ++ [{de(<<"de_heavy">>, 40, 1000), stock_mesh, quota_used_percent, [Used]}]
+           end,
+    ?assertMatch([{agrees, _}], findings("de_9_quota", Rows(110))),
+    ?assertMatch([{open, _}], findings("de_9_quota", Rows(111))).
+
 %% There is nothing that it could be so many times of.
 what_begins_with_nothing_is_open_test() ->
     ?assertMatch([{open, _}], findings("de_9_quota", rates(<<"de_heavy">>, stock_mesh, 1000,

@@ -44,6 +44,8 @@ what_quotas_did_is_told_test() ->
      || Row <- ["throttled<.{1,40}>87.5 %<", "used of all quotas<.{1,40}>93.0 %<",
                 "machine busy<.{1,40}>99.0 %<", "Warning: the cores were busy for 99.0 %"]],
     ?assertEqual(nomatch, string:find(Told(60), "Warning")),
+    Unbound = page([{"a", 1}], 0, none, [{quota_percent, 4}, {quota_used_percent, 131}]),
+    ?assertNotEqual(nomatch, string:find(Unbound, "Warning: nodes used 131 % of their quotas")),
     %% Without quotas nobody was promised anything.
     ?assertEqual(nomatch, string:find(page([{"a", 1}], 0, none, [{machine_busy_percent, 99}]),
                                       "Warning")),

@@ -45,6 +45,18 @@ quotas_that_could_not_be_kept_are_told_test() ->
     ?assertMatch([_], weft_report_warnings:all(weft_report_sample:results([]),
                                                #{<<"quota">> => <<"none; 4 % were asked for">>})).
 
+%% Then nodes were no small hosts. A little more than all is how processor time is counted.
+quotas_that_did_not_bind_are_told_test() ->
+    Used = fun(Percents) ->
+               warnings([{#{}, stock, quota_percent, [4, 4, 4]},
+                         {#{}, stock, quota_used_percent, Percents}], #{})
+           end,
+    ?assertEqual([], Used([104, 109, 140])),
+    [Warning] = Used([104, 131, 140]),
+    ?assertEqual([], weft_report_said:missing(["small 10 B", stock, "131 %", "quotas"], Warning)),
+    %% What nodes use without quotas is no promise.
+    ?assertEqual([], warnings([{#{}, stock, quota_used_percent, [140]}], #{})).
+
 %% The numbers beside them are those of the repetitions that worked.
 repetitions_that_failed_are_told_test() ->
     Failed = fun(Pairs) ->

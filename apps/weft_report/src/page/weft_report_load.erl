@@ -210,10 +210,9 @@ errors(Errors) ->
 
 %% Throttled near 100 %: the quota is what held the nodes up.
 sharing(Sharing) ->
-    Busy = [Percent || {<<"machine_busy_percent">>, Percent} <- Sharing,
-                       lists:keymember(<<"quota_percent">>, 1, Sharing)],
-    [[?E(p, [], ?T(["Warning: ", Text])) || Percent <- Busy,
-                                            Text <- weft_report_warnings:busy(Percent)],
+    [[?E(p, [], ?T(["Warning: ", Text]))
+      || lists:keymember(<<"quota_percent">>, 1, Sharing), {Metric, Percent} <- Sharing,
+         Text <- weft_report_warnings:share(Metric, Percent)],
      weft_report_html:table("While it was measured", [{"what", ""}, {"value", "number"}],
                             [[?T(Name), ?T(Value)]
                              || {Name, Value} <- weft_report_sharing:texts(Sharing)])].

@@ -1,14 +1,16 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What makes the numbers of a run doubtful, in sentences: a congestion control that is not the
-%% one of the machine, quotas that could not be had, repetitions that failed, and measurements that
-%% took less time than their warm-up.
+%% one of the machine, quotas that could not be had or did not bind, repetitions that failed, and
+%% measurements that took less time than their warm-up.
 -module(weft_report_warnings).
 
--export([all/2, shares/1, busy/1]).
+-export([all/2, shares/1, share/2]).
 -export_type([environment/0]).
 
 %% Above this cores have nothing left to give.
 -define(BUSY_PERCENT, 95).
+%% Above this nodes had more than their quotas. A little more is how processor time is counted.
+-define(USED_PERCENT, 110).
 %% Where repetitions failed, and of the reason: all of it is in the results.
 -define(FAILURES_TOLD, 10).
 -define(REASON_CHARACTERS, 100).
@@ -64,14 +66,20 @@ shares(Results) ->
      || Cell <- weft_report_results:cells(Results),
         Variant <- weft_report_results:variants(Cell, Results),
         {ok, _} <- [recorded(Cell, Variant, <<"quota_percent">>, Results)],
-        {ok, #{median := Busy}} <- [recorded(Cell, Variant, <<"machine_busy_percent">>, Results)],
-        Text <- busy(Busy)].
+        Metric <- [<<"machine_busy_percent">>, <<"quota_used_percent">>],
+        {ok, #{median := Percent}} <- [recorded(Cell, Variant, Metric, Results)],
+        Text <- share(Metric, Percent)].
 
-%% @doc The warning about quotas on a machine that was busy for so much of the time, if it is one.
--spec busy(Percent :: number()) -> [unicode:chardata()].
-busy(Percent) ->
+%% @doc The warning about quotas where that was recorded beside them, if it is one.
+-spec share(Metric :: binary(), Percent :: number()) -> [unicode:chardata()].
+share(<<"machine_busy_percent">>, Percent) when Percent > ?BUSY_PERCENT ->
     [["the cores were busy for ", weft_report_words:value(Percent, "%"), " of the time, and nodes "
-      "may have had less than their quotas"] || Percent > ?BUSY_PERCENT].
+      "may have had less than their quotas"]];
+share(<<"quota_used_percent">>, Percent) when Percent > ?USED_PERCENT ->
+    [["nodes used ", weft_report_words:value(Percent, "%"), " of their quotas, which did not hold "
+      "them up"]];
+share(_Metric, _Percent) ->
+    [].
 
 %% Then most of what there was to get used to may have come while it was measured.
 warm_ups(Results) ->
