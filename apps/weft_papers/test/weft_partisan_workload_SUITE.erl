@@ -30,7 +30,8 @@ a_ring_is_gone_when_it_was_measured(Config) ->
       fun(Nodes) ->
           [begin
                {ok, Values} = weft_partisan_workload:run(cell(Kind), Nodes),
-               ?assert(proplists:get_value(calls, Values) > 0),
+               [?assert(proplists:get_value(Metric, Values) > 0)
+                || Metric <- [calls, warm_up_s, measured_s]],
                ok = weft_test_nodes:until(fun() -> left(Nodes) =:= [] end, ?CALL_MS)
            end || Kind <- [echo, key_value]]
       end).

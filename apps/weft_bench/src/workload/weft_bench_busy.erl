@@ -68,15 +68,15 @@ run(#{workload := Workload, with := #{duration_ms := DurationMs}} = Cell, Nodes)
                     call(Nodes, a, weft_bench_computing, calls,
                          [Echo, ForMs, ?TIMEOUT_MS, ?PAUSE_MS])
             end,
-    _ = Calls(?WARM_UP_MS),
-    Latencies = Calls(DurationMs),
+    Values = weft_bench_workload:warmed_up(fun() -> Calls(?WARM_UP_MS) end,
+                                           fun() -> maps:to_list(Calls(DurationMs)) end),
     %% Calls to a node at rest are not what is asked for, and in their time there are many more.
     %% Processes of a high priority end by themselves, so the last one may be such a call.
     Workload =:= call_to_high orelse now_ms() - BeginMs < compute_ms(Cell)
         orelse error(computing_ended_before_the_calls),
     ok = call(Nodes, Busy, weft_bench_computing, stop, [Conductor]),
     _ = call(Nodes, Busy, weft_bench_computing, result, [Conductor, ?CALL_MS]),
-    {ok, maps:to_list(Latencies)}.
+    {ok, Values}.
 
 now_ms() -> erlang:monotonic_time(millisecond).
 

@@ -112,7 +112,7 @@ run(#{dir := Dir, workload := Workload, size_bytes := SizeBytes, pairs := Count,
             %% The files of each node, which are in those of their sum; and there are many.
             _ = [file:del_dir_r(filename:join(Own, integer_to_list(Number)))
                  || Number <- lists:seq(1, Count)],
-            {ok, measurements(Outcome, Done, mode(Workload, Cell)) ++ Sharing};
+            {ok, measurements(Outcome, Done, Config) ++ Sharing};
         {ok, #{lost := [Text | _]}, _Sharing} ->
             erlang:error({de_bench, lists:concat([Text, "; what the nodes did is in ", Own])});
         {error, Text} ->
@@ -165,19 +165,21 @@ operations(Workload, Percent, _Register) when Workload =:= de_server; Workload =
 operations(_Workload, _Streams, _Register) ->
     [{spawning, 1}, {remote_call, 1}].
 
-%% @private For tests: the outcome, what was done in each second, and the mode.
--spec measurements(weft_load:outcome(), [non_neg_integer()], max | {rate, number()}) ->
+%% @private For tests: the outcome, what was done in each second, and what the nodes were told.
+-spec measurements(weft_load:outcome(), [non_neg_integer()], weft_load_config:config()) ->
           [weft_bench_workload:measurement()].
-measurements(#{total := Total, elapsed_us := ElapsedUs, unfinished := Unfinished}, Done, Mode) ->
+measurements(#{total := Total, elapsed_us := ElapsedUs, unfinished := Unfinished}, Done,
+             #{rate := Rate, warm_up_ms := WarmUpMs}) ->
     Count = lists:sum([weft_load_histogram:count(Service)
                        || #{service := Service} <- maps:values(Total)]),
     [{calls_per_s, Count * 1.0e6 / ElapsedUs}, {calls, Count},
      {failed_operations, lists:sum([Failed || #{failed := Failed} <- maps:values(Total)])},
-     {unfinished_operations, Unfinished}]
+     {unfinished_operations, Unfinished},
+     {warm_up_s, WarmUpMs / 1000}, {measured_s, ElapsedUs / 1.0e6}]
         ++ last_half(Done)
         ++ [{metric(Operation, What), Value}
             || {Operation, Meter} <- maps:to_list(Total),
-               Times <- [times(Operation, Mode, Meter)], weft_load_histogram:count(Times) > 0,
+               Times <- [times(Operation, Rate, Meter)], weft_load_histogram:count(Times) > 0,
                {What, Value} <- [{"_mean_us", weft_load_histogram:mean(Times)},
                                  {"_p99_us", weft_load_histogram:percentile(99, Times)}
                                  | [{"_count", weft_load_histogram:count(Times)}
@@ -186,8 +188,8 @@ measurements(#{total := Total, elapsed_us := ElapsedUs, unfinished := Unfinished
 %% A name that was asked for in the run, and had its answer after it or never, is among the times:
 %% with many nodes these are the longest, and most of all. With a rate responses have the time that
 %% an operation waits for its worker, too.
-times(Operation, Mode, #{service := Service, response := Response}) ->
-    case Mode =:= max andalso lists:member(Operation, ?NAMES) of
+times(Operation, Rate, #{service := Service, response := Response}) ->
+    case Rate =:= max andalso lists:member(Operation, ?NAMES) of
         true -> Response;
         false -> Service
     end.

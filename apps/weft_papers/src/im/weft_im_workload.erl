@@ -77,20 +77,22 @@ names(true, _Variant) -> {weft, groups}.
 
 %% @private
 run(#{workload := Workload, with := Settings}, Nodes) ->
+    #{warm_up_ms := WarmUpMs, run_ms := RunMs} = Settings,
     {IsGrouped, How} = form(atom_to_list(Workload)),
     Options = Settings#{is_grouped => IsGrouped, seed => ?SEED,
                         names => names(IsGrouped, weft_bench_nodes:variant(Nodes))},
     Do = fun() -> weft_bench_cluster:run(weft_im, Options, Nodes, ?RUN_MS,
                                          #{servers_lost => [], logged_out => []}) end,
-    Typed = [{typed_per_min, weft_im_demand:typed_per_min(Options)}],
+    Beside = [{typed_per_min, weft_im_demand:typed_per_min(Options)},
+              {warm_up_s, WarmUpMs / 1000}, {measured_s, RunMs / 1000}],
     case How of
-        none -> {ok, Do() ++ Typed};
+        none -> {ok, Do() ++ Beside};
         _ ->
             #{period_ms := PeriodMs} = Settings,
             {Values, Kills} = weft_im_killer:during(Nodes, Settings,
                                                     #{period_ms => PeriodMs, what => How,
                                                       seed => 1}, Do),
-            {ok, Values ++ [{kills, Kills} | Typed]}
+            {ok, Values ++ [{kills, Kills} | Beside]}
     end.
 
 form("im_rd" ++ How) -> {false, how(How)};

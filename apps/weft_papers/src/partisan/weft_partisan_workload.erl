@@ -75,31 +75,42 @@ cell(Workload, Link, SizeBytes, Pairs) ->
 run(#{workload := unicast, size_bytes := SizeBytes, pairs := Actors,
       with := #{messages := Messages}}, Nodes) ->
     Payload = {binary, SizeBytes},
-    _ = weft_bench_throughput:flood(Nodes, 1, Payload, {messages, 2}, ?CALL_MS),
-    CpuUs = weft_bench_nodes:cpu_us(Nodes),
-    {ElapsedUs, Count} = weft_bench_throughput:flood(Nodes, Actors, Payload, {messages, Messages},
-                                                     ?CALL_MS),
-    {ok, [{duration_s, ElapsedUs / 1.0e6}, {messages_per_s, Count * 1.0e6 / ElapsedUs},
-          {megabytes_per_s, Count * SizeBytes / ElapsedUs}]
-         ++ weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Count)};
+    Flood = fun(Pairs, Of) ->
+                weft_bench_throughput:flood(Nodes, Pairs, Payload, {messages, Of}, ?CALL_MS)
+            end,
+    Measure = fun() ->
+                  CpuUs = weft_bench_nodes:cpu_us(Nodes),
+                  {ElapsedUs, Count} = Flood(Actors, Messages),
+                  [{duration_s, ElapsedUs / 1.0e6}, {messages_per_s, Count * 1.0e6 / ElapsedUs},
+                   {megabytes_per_s, Count * SizeBytes / ElapsedUs}
+                   | weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Count)]
+              end,
+    {ok, weft_bench_workload:warmed_up(fun() -> Flood(1, 2) end, Measure)};
 run(#{workload := Kind, size_bytes := SizeBytes, pairs := Workers,
       with := #{duration_ms := DurationMs}}, Nodes) ->
     Partitions = partitions(Kind, SizeBytes, Nodes),
     Request = #{kind => Kind, mode => weft_bench_workload:mode(Nodes, message),
                 partitions => in_turn(Partitions), size_bytes => SizeBytes},
     Gossips = [weft_partisan_gossip:begun(Nodes) || Kind =:= key_value],
-    _ = requests(Nodes, Request, Workers, DurationMs div 5, 1),
-    CpuUs = weft_bench_nodes:cpu_us(Nodes),
-    Before = received_bytes(Gossips, Nodes),
-    {ElapsedUs, #{calls := Calls} = Latencies} = requests(Nodes, Request, Workers, DurationMs, 2),
-    Bytes = [After - Of || {Of, After} <- lists:zip(Before, received_bytes(Gossips, Nodes))],
-    Cpu = weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls),
+    Requests = fun(ForMs, Seed) -> requests(Nodes, Request, Workers, ForMs, Seed) end,
+    Values = weft_bench_workload:warmed_up(
+               fun() -> Requests(DurationMs div 5, 1) end,
+               fun() -> measured(fun() -> Requests(DurationMs, 2) end, Gossips, Nodes) end),
     _ = [ok = weft_partisan_gossip:ended(Gossip, Nodes) || Gossip <- Gossips],
     %% The next cell has the same nodes, and not what is kept here.
     lists:foreach(fun({Role, Pids}) -> ok = call(Nodes, Role, weft_partisan_ring, stop, [Pids]) end,
                   Partitions),
-    {ok, [{calls_per_s, Calls * 1.0e6 / ElapsedUs} | maps:to_list(Latencies)]
-         ++ [{background_megabytes_per_s, Arrived / ElapsedUs} || Arrived <- Bytes] ++ Cpu}.
+    {ok, Values}.
+
+%% With what was gossiped meanwhile.
+measured(Requests, Gossips, Nodes) ->
+    CpuUs = weft_bench_nodes:cpu_us(Nodes),
+    Before = received_bytes(Gossips, Nodes),
+    {ElapsedUs, #{calls := Calls} = Latencies} = Requests(),
+    Bytes = [After - Of || {Of, After} <- lists:zip(Before, received_bytes(Gossips, Nodes))],
+    [{calls_per_s, Calls * 1.0e6 / ElapsedUs} | maps:to_list(Latencies)]
+        ++ [{background_megabytes_per_s, Arrived / ElapsedUs} || Arrived <- Bytes]
+        ++ weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls).
 
 received_bytes(Gossips, Nodes) ->
     [weft_partisan_gossip:received_bytes(Gossip, Nodes) || Gossip <- Gossips].
