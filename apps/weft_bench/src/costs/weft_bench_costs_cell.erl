@@ -70,7 +70,10 @@ prepare(bulk_10m_8, Nodes, ForMs) -> flood(Nodes, 8, 10 * ?MB, ForMs);
 prepare(bulk_1m_16, Nodes, ForMs) -> flood(Nodes, 16, ?MB, ForMs);
 prepare(Mesh, Nodes, ForMs) when Mesh =:= mesh_24_1; Mesh =:= mesh_40_1 ->
     ok = weft_bench_mesh:prepare(Nodes),
-    fun() -> length(weft_bench_mesh:calls(Nodes, 1, ForMs)) end;
+    fun() ->
+        {_CallsPerS, LatenciesUs} = weft_bench_mesh:calls(Nodes, 1, ForMs),
+        length(LatenciesUs)
+    end;
 prepare(form_40, Nodes, _ForMs) ->
     Roles = weft_bench_nodes:roles(Nodes),
     ok = weft_bench_form:load(Roles, Nodes),

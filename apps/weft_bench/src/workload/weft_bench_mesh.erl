@@ -31,9 +31,9 @@ run(#{streams := Callers, with := #{duration_ms := DurationMs}}, Nodes) ->
     WarmUp = fun() -> calls(Nodes, Callers, DurationMs div 4) end,
     Measure = fun() ->
                       CpuUs = weft_bench_nodes:cpu_us(Nodes),
-                      LatenciesUs = calls(Nodes, Callers, DurationMs),
+                      {CallsPerS, LatenciesUs} = calls(Nodes, Callers, DurationMs),
                       Calls = length(LatenciesUs),
-                      [{calls_per_s, Calls * 1.0e3 / DurationMs}
+                      [{calls_per_s, CallsPerS}
                        | maps:to_list(weft_report_statistics:latencies(LatenciesUs))]
                           ++ weft_bench_workload:cpu_us_per_message(Nodes, CpuUs, Calls)
               end,
@@ -46,12 +46,17 @@ prepare(Nodes) ->
     ok = lists:foreach(fun(ok) -> ok end, all(Nodes, start_echo, [], ?CALL_MS)),
     lists:foreach(fun(ok) -> ok end, all(Nodes, connect, [Names], ?CALL_MS)).
 
-%% @doc Calls of so many callers on each node, for so long. All latencies, in microseconds.
+%% @doc Calls of so many callers on each node, for so long. How many all of them make in a second,
+%% and all latencies, in microseconds.
 -spec calls(weft_bench_nodes:nodes(), Callers :: pos_integer(), ForMs :: pos_integer()) ->
-          [non_neg_integer()].
+          {CallsPerS :: float(), LatenciesUs :: [non_neg_integer()]}.
 calls(Nodes, Callers, ForMs) ->
     Names = weft_bench_cluster:nodes(Nodes),
-    lists:append(all(Nodes, run_callers, [Names, Callers, ForMs], ForMs + ?CALL_MS)).
+    together(all(Nodes, run_callers, [Names, Callers, ForMs], ForMs + ?CALL_MS)).
+
+together(Called) ->
+    {CallsPerS, LatenciesUs} = lists:unzip(Called),
+    {lists:sum(CallsPerS), lists:append(LatenciesUs)}.
 
 %% On all nodes at the same time. A node that is lost is an error of this measurement alone.
 all(Nodes, Function, Arguments, TimeoutMs) ->
@@ -107,16 +112,23 @@ start_echo() ->
         orelse register(?MODULE, weft_bench_ping:start_echo()),
     ok.
 
-%% @doc On a node: calls of so many callers, for so long. All latencies, in microseconds.
+%% @doc On a node: calls of so many callers, for so long, and what `calls/3' tells of them. A caller
+%% is done when its last call is back: its calls are those of all that time, or a carrier would look
+%% the faster the longer the last ones take.
 -spec run_callers([node()], Callers :: pos_integer(), DurationMs :: pos_integer()) ->
-          [non_neg_integer()].
+          {CallsPerS :: float(), LatenciesUs :: [non_neg_integer()]}.
 run_callers(Names, Callers, DurationMs) ->
     Others = list_to_tuple(Names -- [node()]),
     EndUs = os:perf_counter(microsecond) + DurationMs * 1000,
     Self = self(),
-    Pids = [spawn_link(fun() -> Self ! {self(), repeat(Others, EndUs, [])} end)
+    Pids = [spawn_link(fun() -> Self ! {self(), caller(Others, EndUs)} end)
             || _ <- lists:seq(1, Callers)],
-    lists:append([receive {Pid, LatenciesUs} -> LatenciesUs end || Pid <- Pids]).
+    together([receive {Pid, Called} -> Called end || Pid <- Pids]).
+
+caller(Others, EndUs) ->
+    StartUs = os:perf_counter(microsecond),
+    LatenciesUs = repeat(Others, EndUs, []),
+    {length(LatenciesUs) * 1.0e6 / (os:perf_counter(microsecond) - StartUs), LatenciesUs}.
 
 repeat(Others, EndUs, LatenciesUs) ->
     Ref = make_ref(),
