@@ -95,10 +95,17 @@ is_missing(Commit) ->
 
 %% Those of figures are named by them, others by their directory.
 runs_with_changes_are_said_to_have_them_test_() ->
+    said(weft_numbers:changed(?DATA), "changes").
+
+runs_that_are_joined_are_said_to_be_so_test_() ->
+    said([_ | _] = weft_numbers:joined(?DATA), "joined").
+
+%% In a paragraph that names the run.
+said(Runs, Word) ->
     {ok, Page} = file:read_file(?PAGE),
     [{Run, ?_assertNotEqual([], [Part || Part <- binary:split(Page, <<"\n\n">>, [global]),
-                                         names(Part, Run), names(Part, "changes")])}
-     || Run <- weft_numbers:changed(?DATA)].
+                                         names(Part, Run), names(Part, Word)])}
+     || Run <- Runs].
 
 %% Whatever stands behind the commit says that not only its code was measured.
 what_stands_behind_a_commit_is_a_change_test() ->
