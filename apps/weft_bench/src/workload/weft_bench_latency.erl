@@ -28,7 +28,7 @@ cells(full) ->
     [cell(c, call_beside_bulk, Streams, 2000, Variants) || Streams <- [0, 1, 8, 32]]
         ++ [cell(c, call_beside_flood, Streams, 1500, Variants) || Streams <- [1, 8, 32]]
         ++ [cell(c, call_beside_flood, 200, 3000, [stock, weft_1, channel])]
-        ++ [cell(c, call_beside_large, 1, 2000, [stock, weft_1, weft_4, channel])]
+        ++ [cell(c, call_beside_large, 1, 2000, [stock, weft_1, weft_4, weft_8, channel])]
         ++ [on_link(Link, cell(d, call_beside_bulk, Streams, 3000,
                                [stock, weft_1, weft_8, channel]))
             || Link <- weft_bench_throughput:links(full), Streams <- [0, 1, 8, 32]].

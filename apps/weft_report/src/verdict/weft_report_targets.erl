@@ -91,13 +91,17 @@ by(channel) -> ", own channel".
 
 %% More lanes are for links that lose packets; elsewhere they must not cost much.
 lanes() ->
-    [(less(Id, Text, Where#{link => [loopback]}, weft_4, latency_p99_us, 1.5))#{
+    [(less(Id, Text, Where#{link => [loopback]}, Variant, latency_p99_us, 1.5))#{
        with := {variant, weft_1}}
-     || {Id, Text, Where}
-            <- [{lanes_beside_8, "4 lanes against one: p99 of a small call beside 8 x 1 MB",
+     || {Id, Text, Variant, Where}
+            <- [{lanes_beside_8, "4 lanes against one: p99 of a small call beside 8 x 1 MB", weft_4,
                  #{workload => [call_beside_bulk], streams => [8]}},
                 {lanes_beside_large, "4 lanes against one: p99 of a small call beside 200 MB",
-                 #{workload => [call_beside_large]}}]].
+                 weft_4, #{workload => [call_beside_large]}},
+                {lanes_8_beside_8, "8 lanes against one: p99 of a small call beside 8 x 1 MB",
+                 weft_8, #{workload => [call_beside_bulk], streams => [8]}},
+                {lanes_8_beside_large, "8 lanes against one: p99 of a small call beside 200 MB",
+                 weft_8, #{workload => [call_beside_large]}}]].
 
 no_starvation() ->
     [(target(Id, Text, #{workload => [call_beside_bulk, call_beside_flood]}, weft_1,
