@@ -15,7 +15,7 @@
 %% claim. Ends of lines and bold type do not matter.
 -module(weft_numbers).
 
--export([problems/1, commits/1, changed/1, joined/1, without_environment/1]).
+-export([problems/1, commits/1, changed/1, joined/1, failed/1, without_environment/1]).
 
 -define(DATA, "docs/benchmarks").
 -define(NUMBER, "(-?[0-9][0-9,]*(?:\\.[0-9]+)?)").
@@ -349,13 +349,23 @@ said_commit(File) ->
     [Said] = [binary_to_list(Commit) || [<<"commit">>, Commit] <- weft_report_csv:parse(Text)],
     Said.
 
-%% @doc The runs below a directory whose results are those of several: the environment beside them is
-%% that of one of these, with its variants and repetitions.
+%% @doc The runs below a directory whose results are those of several: the environment beside them
+%% is that of one of these, with its variants and repetitions.
 -spec joined(file:filename()) -> [Run :: string()].
 joined(Dir) ->
-    [Run || File <- filelib:wildcard("**/results.csv", Dir), Run <- [filename:dirname(File)],
-            {ok, Rows} <- [weft_report_record:read(filename:join(Dir, Run))],
+    [Run || {Run, Rows} <- results(Dir),
             [_, _ | _] <- [lists:usort([Of || #{run := Of} <- Rows])]].
+
+%% @doc The runs below a directory in which repetitions failed, which are in no number.
+-spec failed(file:filename()) -> [Run :: string()].
+failed(Dir) ->
+    [Run || {Run, Rows} <- results(Dir),
+            lists:any(fun(#{metric := Metric}) -> Metric =:= <<"failed">> end, Rows)].
+
+results(Dir) ->
+    [{Run, Rows} || File <- filelib:wildcard("**/results.csv", Dir),
+                    Run <- [filename:dirname(File)],
+                    {ok, Rows} <- [weft_report_record:read(filename:join(Dir, Run))]].
 
 %% @doc Where data are below a directory, and neither their commit nor their machine.
 -spec without_environment(file:filename()) -> [Run :: string()].

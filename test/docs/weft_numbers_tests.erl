@@ -98,7 +98,11 @@ runs_with_changes_are_said_to_have_them_test_() ->
     said(weft_numbers:changed(?DATA), "changes").
 
 runs_that_are_joined_are_said_to_be_so_test_() ->
-    said([_ | _] = weft_numbers:joined(?DATA), "joined").
+    said(weft_numbers:joined(?DATA), "joined").
+
+%% What worked now and then would look as good as what always worked.
+runs_in_which_repetitions_failed_are_said_to_have_them_test_() ->
+    said(weft_numbers:failed(?DATA), "failed").
 
 %% In a paragraph that names the run.
 said(Runs, Word) ->
@@ -109,18 +113,43 @@ said(Runs, Word) ->
 
 %% Whatever stands behind the commit says that not only its code was measured.
 what_stands_behind_a_commit_is_a_change_test() ->
-    Dir = temporary(),
     Runs = [{"clean", ""}, {"changed", " and changes"},
             {"older", "; compiled before m.erl was changed"},
             {"both", " and changes; compiled before 2 files were changed"}],
+    in_dir([{Run ++ "/environment.csv", weft_report_csv:line(["commit", "abc" ++ Behind])}
+            || {Run, Behind} <- Runs],
+           fun(Dir) ->
+               ?assertEqual(["both", "changed", "older"], lists:sort(weft_numbers:changed(Dir))),
+               ?assertEqual(["abc"], maps:keys(weft_numbers:commits(Dir)))
+           end).
+
+%% By the rows of their results.
+runs_that_are_joined_and_those_with_failures_are_found_test() ->
+    Runs = [{"plain", [{one, calls}, {one, duration_s}]}, {"two", [{one, calls}, {other, calls}]},
+            {"torn", [{one, calls}, {one, failed}]}],
+    in_dir([{Run ++ "/results.csv", [weft_report_record:header() | [row(Of, Metric)
+                                                                    || {Of, Metric} <- Rows]]}
+            || {Run, Rows} <- Runs],
+           fun(Dir) ->
+               ?assertEqual(["two"], weft_numbers:joined(Dir)),
+               ?assertEqual(["torn"], weft_numbers:failed(Dir))
+           end).
+
+row(Run, Metric) ->
+    weft_report_record:line(#{run => Run, suite => a, workload => small, variant => stock,
+                              size_bytes => 10, pairs => 1, streams => 0, link => loopback,
+                              rtt_ms => 0, rate_mbit => 0, loss_percent => 0, repetition => 1,
+                              metric => Metric, unit => "", value => 1, at_ms => 0, note => ""}).
+
+in_dir(Files, Test) ->
+    Dir = temporary(),
     try
         [begin
-             File = filename:join([Dir, Run, "environment.csv"]),
+             File = filename:join(Dir, Name),
              ok = filelib:ensure_dir(File),
-             ok = file:write_file(File, weft_report_csv:line(["commit", "abc" ++ Behind]))
-         end || {Run, Behind} <- Runs],
-        ?assertEqual(["both", "changed", "older"], lists:sort(weft_numbers:changed(Dir))),
-        ?assertEqual(["abc"], maps:keys(weft_numbers:commits(Dir)))
+             ok = file:write_file(File, Content)
+         end || {Name, Content} <- Files],
+        Test(Dir)
     after
         file:del_dir_r(Dir)
     end.
