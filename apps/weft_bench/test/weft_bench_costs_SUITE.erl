@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Short countings: a call passes the processes of weft and none of them on stock, and each
-%% call is counted once; what perf says is read.
+%% call is counted once; how many functions are called for it; what perf says is read.
 -module(weft_bench_costs_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -9,6 +9,12 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([calls_are_counted/1, totals_are_medians/1, wrong_arguments_are_refused/1,
          counts_of_perf_are_read/1, parts_of_perf_are_summed/1]).
+
+%% Function calls that a message takes more than on stock, on its way out, and as many on its way
+%% in: 71 are counted, and three are for what is not the same each time. The goal is 60. Modules of
+%% another release of OTP have other functions.
+-define(PASSAGE_CALLS_MAX, 74).
+-define(COUNTED_WITH, "25").
 
 suite() -> [{timetrap, {minutes, 5}}].
 
@@ -38,8 +44,22 @@ calls_are_counted(Config) ->
      || Variant <- [<<"stock">>, <<"weft_1">>]],
     [?assert(value(Variant, <<"sender">>, <<"processor_us">>, <<"all">>, Rows) > 0)
      || Variant <- [<<"stock">>, <<"weft_1">>]],
+    Totals = rows(Dir, "totals.csv"),
     [_] = [Row || #{<<"variant">> := <<"stock">>, <<"what">> := <<"received">>,
-                    <<"of">> := <<"all">>} = Row <- rows(Dir, "totals.csv")].
+                    <<"of">> := <<"all">>} = Row <- Totals],
+    few_calls_to_a_passage(Totals).
+
+%% A call is two messages, and each of them passes twice.
+few_calls_to_a_passage(Totals) ->
+    [Stock, Weft] = [number(Value)
+                     || Variant <- [<<"stock">>, <<"weft_1">>],
+                        #{<<"variant">> := Of, <<"what">> := <<"calls">>, <<"of">> := <<"all">>,
+                          <<"value">> := Value} <- Totals, Of =:= Variant],
+    Passage = (Weft - Stock) / 4,
+    ct:pal("~.1f function calls more for a passage", [Passage]),
+    ?assert(Passage > 0),
+    ?assert(erlang:system_info(otp_release) =/= ?COUNTED_WITH
+            orelse Passage =< ?PASSAGE_CALLS_MAX).
 
 rows(Dir, Name) ->
     {ok, Text} = file:read_file(filename:join(Dir, Name)),
@@ -66,7 +86,10 @@ value(Variant, Node, What, Of, Rows) ->
     [Value] = [Value || #{<<"variant">> := V, <<"node">> := N, <<"what">> := W, <<"of">> := O,
                           <<"value">> := Value} <- Rows,
                         {V, N, W, O} =:= {Variant, Node, What, Of}],
-    try binary_to_float(Value) catch error:badarg -> float(binary_to_integer(Value)) end.
+    number(Value).
+
+number(Text) ->
+    try binary_to_float(Text) catch error:badarg -> float(binary_to_integer(Text)) end.
 
 %% One that answers late may count more than once, and pings and ticks are heard, too.
 about(Count, Value) -> Value >= 0.9 * Count andalso Value =< 1.2 * Count.
