@@ -91,6 +91,8 @@ cluster(#{}) ->
 arguments() ->
     [#{name => quick, long => "-quick", type => boolean,
        help => "fewer and shorter cells and repetitions: at most three minutes, or --minutes"},
+     #{name => set, long => "-set", type => {atom, weft_bench_sets:names()}, value => "NAME",
+       help => "cells that belong together: won (where weft is ahead of stock)"},
      #{name => suites, long => "-suites", type => {list, string}, value => "a,c",
        help => "only these groups of workloads"},
      #{name => only, long => "-only", type => {list, {custom, fun checked_re/1}}, value => "RE,RE",
@@ -136,6 +138,9 @@ on_hosts(File, Cells, Options, #{hosts := Open}) ->
 
 chosen(Workloads, #{cluster := _} = Options) ->
     weft_bench_hosts:cells(chosen(Workloads, maps:remove(cluster, Options)));
+%% What is given besides the set is in the place of what the set says.
+chosen(Workloads, #{set := Set} = Options) ->
+    chosen(Workloads, maps:merge(weft_bench_sets:options(Set), maps:remove(set, Options)));
 chosen(Workloads, Options) ->
     Of = fun(Scope) ->
              weft_bench_workload:cells(weft_bench_workload:modules() ++ Workloads, Scope)
@@ -273,8 +278,9 @@ limit_ms(_) -> infinity.
 
 write_environment(Dir, BuildDir, Run, Options, Known) ->
     Given = [{"run", Run}, {"scope", atom_to_list(scope(Options))},
-             {"filters", lists:flatten(io_lib:format("~0tp", [maps:with([suites, only, variants,
-                                                                         cluster], Options)]))},
+             {"filters", lists:flatten(io_lib:format("~0tp", [maps:with([set, suites, only,
+                                                                         variants, cluster],
+                                                                        Options)]))},
              {"emulated_links", case weft_bench_place:can_emulate(BuildDir) of
                                     ok -> "yes";
                                     {error, Why} -> "no: " ++ Why

@@ -17,6 +17,23 @@ filters_leave_cells_out_test() ->
     ?assertNotEqual(nomatch, string:find(Cell, "stock weft_4")),
     ?assertNotEqual(nomatch, string:find(Sum, "3 cells")).
 
+%% Whatever of it matched nothing would not be measured, and nobody would know.
+a_set_has_cells_for_all_that_it_names_test_() ->
+    [{Name, fun() ->
+                ?assertEqual(0, weft_bench_cli:main(["--list", "--set", atom_to_list(Set),
+                                                     "--only", Name])),
+                Cells = [Line || Line <- string:split(?capturedOutput, "\n", all),
+                                 string:find(Line, "stock weft_1") =/= nomatch],
+                ?assertMatch([_ | _], Cells)
+            end}
+     || Set <- weft_bench_sets:names(), Name <- maps:get(only, weft_bench_sets:options(Set))].
+
+a_set_may_be_measured_with_other_variants_test() ->
+    ?assertEqual(0, weft_bench_cli:main(["--list", "--set", "won",
+                                         "--variants", "weft_1,channel"])),
+    ?assertNotEqual(nomatch, string:find(?capturedOutput, "weft_1 channel")),
+    ?assertEqual(nomatch, string:find(?capturedOutput, "stock")).
+
 %% The cells of a quick run, as often as fits into the minutes.
 a_quick_run_takes_the_minutes_that_are_given_test() ->
     Expected = fun(Arguments) ->
@@ -42,6 +59,7 @@ bad_arguments_are_refused_test_() ->
     [?_assertEqual(2, weft_bench_cli:main(Arguments))
      || Arguments <- [["--what"], ["--suites"], ["--variants", "mongoose"], ["--only", "nothing"],
                       ["--only", "un(balanced"], ["--list", "--suites", "a,y"],
+                      ["--list", "--set", "lost"],
                       ["--repetitions", "none"], ["--repetitions", "0"]]].
 
 %% By no command, and nothing of them changes.
