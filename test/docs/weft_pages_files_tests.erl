@@ -23,7 +23,7 @@ loaded(Dir) ->
 %% What comes with weft is measured with the first file, but for what it leaves out; with the second
 %% one all that it names, from a directory in the layout of BenchErl.
 benchmarks_are_found_test() ->
-    [Few, Originals] = blocks("bencherl.md", ["ini", "bencherl"]),
+    [Few, Originals, _Tables] = blocks("bencherl.md", ["ini", "bencherl"]),
     {ok, Own} = weft_bencherl_config:parse(list_to_binary(Few)),
     ?assertMatch(#{schedulers := [1, 2, 3, 4], slaves := [0], version := intermediate,
                    iterations := 5, otps := [{"25", "erl"}, {"27", "/opt/otp27"}],
@@ -43,6 +43,15 @@ benchmarks_are_found_test() ->
         {ok, Those} = weft_bencherl_bench:find(Theirs),
         ?assertEqual({Include, []}, {names(Those), [B || #{source := none} = B <- Those]})
     end).
+
+%% With each release and each set of flags.
+tables_are_measured_test() ->
+    [_, _, Tables] = blocks("bencherl.md", ["ini", "bencherl"]),
+    {ok, Config} = weft_bencherl_config:parse(list_to_binary(Tables)),
+    ?assertMatch(#{schedulers := [1, 2], otps := [{"25", "erl"}, {"27", _}, {"29", _}],
+                   erl_args := [{"each", "+rg 64"}, {"one", "+rg 1"}]}, Config),
+    {ok, Found} = weft_bencherl_bench:find(Config),
+    ?assertEqual(["ets_bench", "ets_random_ops"], names(Found)).
 
 names(Benches) -> [Name || #{name := Name} <- Benches].
 

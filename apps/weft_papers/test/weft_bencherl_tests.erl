@@ -211,6 +211,24 @@ ets_benchmarks_test_() ->
        || Workers <- [1, 7], {Module, Args, Timed} <- [Bench | Random]]}
      || {Type, Concurrency} <- bencherl_ets:sets()].
 
+%% Each has what its name says; nobody lets a table have options that others have, too.
+tables_have_the_options_of_their_names_test() ->
+    Options = [{Of, options(Of)} || Of <- bencherl_ets:sets()],
+    ?assertEqual({false, auto, true}, proplists:get_value({set, auto}, Options)),
+    ?assertEqual({false, true, true}, proplists:get_value({set, wd}, Options)),
+    ?assertEqual({false, true, false}, proplists:get_value({set, w}, Options)),
+    ?assertEqual({false, true, true}, proplists:get_value({ordered_set, w}, Options)),
+    [?assertEqual({Type, lists:usort(Different)}, {Type, lists:sort(Different)})
+     || Type <- [set, ordered_set],
+        Different <- [[Has || {{Of, _}, Has} <- Options, Of =:= Type]]].
+
+options({Type, Concurrency}) ->
+    Table = bencherl_ets:table(Type, Concurrency),
+    Has = [ets:info(Table, Option)
+           || Option <- [read_concurrency, write_concurrency, decentralized_counters]],
+    true = ets:delete(Table),
+    list_to_tuple(Has).
+
 timed(Module, Args, Conf) ->
     timed(Module, Args, Args, Conf, linked()).
 

@@ -7,13 +7,18 @@
 -export_type([type/0, concurrency/0]).
 
 -type type() :: set | ordered_set.
-%% Tables made for many readers (r), many writers (w).
--type concurrency() :: no | r | w | rw.
+%% Tables made for many readers (r), many writers (w), and these with counters for each scheduler
+%% (wd); those that find out by themselves how many locks they need (auto, since OTP 25).
+-type concurrency() :: no | r | w | rw | wd | auto.
 
 %% @doc All types with all concurrency options.
 -spec sets() -> [{type(), concurrency()}].
 sets() ->
-    [{Type, Concurrency} || Type <- [set, ordered_set], Concurrency <- [no, r, w, rw]].
+    [{Type, Concurrency} || Type <- [set, ordered_set], Concurrency <- concurrencies(Type)].
+
+concurrencies(set) -> [no, r, w, rw, wd, auto];
+%% If it is made for writers it has the counters, too.
+concurrencies(ordered_set) -> [no, r, w, rw, auto].
 
 %% @doc An empty table that all processes may use.
 -spec table(type(), concurrency()) -> ets:table().
@@ -22,7 +27,9 @@ table(Type, Concurrency) ->
                   no -> [];
                   r -> [{read_concurrency, true}];
                   w -> [{write_concurrency, true}];
-                  rw -> [{read_concurrency, true}, {write_concurrency, true}]
+                  rw -> [{read_concurrency, true}, {write_concurrency, true}];
+                  wd -> [{write_concurrency, true}, {decentralized_counters, true}];
+                  auto -> [{write_concurrency, auto}]
               end,
     ets:new(?MODULE, [Type, public | Options]).
 
