@@ -190,12 +190,24 @@ scale(_Kind, _Unit) -> 1.
 %% target of reports promises.
 %% {slope, File, X, Y, Max} and {r2, File, X, Y, Max}: of the line through the points of these
 %% columns, up to this X. {rows, File, Wanted}: how many rows there are.
+%% {verdicts, [Run], Which}: of the targets of reports those with this verdict by all these runs
+%% together: met, missed, within_noise; `judged' for all that have one, and `right_side' for those
+%% within noise whose worst cell has its median on the right side.
+%% {'/', One, Other} and {'-', One, Other}: of two values, one of which may be a number.
+value(Number) when is_number(Number) ->
+    {Number, count};
 value({over, Other, {Run, Cell, Metric} = Value}) ->
     value({'/', Value, {Run, setelement(2, Cell, Other), Metric}});
 value({'/', One, Other}) ->
     {A, _} = value(One),
     {B, _} = value(Other),
     {A / B, ratio};
+value({'-', One, Other}) ->
+    {A, Kind} = value(One),
+    {B, _} = value(Other),
+    {A - B, Kind};
+value({verdicts, Runs, Which}) ->
+    {length([Judged || Judged <- judged_by(Runs), is_counted(Which, Judged)]), count};
 value({Which, [_ | _] = Values}) ->
     All = [value(Value) || Value <- Values],
     {lists:Which([Number || {Number, _} <- All]), element(2, hd(All))};
@@ -250,6 +262,25 @@ value({Column, {Run, Cell, Metric}}) ->
     {ratio_to(<<"stock">>, Run, Cell, Metric, Column), ratio};
 value({Run, Cell, Metric}) ->
     {middle(results(Run, Cell, Metric)), kind(atom_to_list(Metric))}.
+
+is_counted(judged, #{verdict := Verdict}) ->
+    Verdict =/= not_measured;
+is_counted(right_side, #{verdict := within_noise, target := #{comparison := Comparison},
+                         worst := #{result := #{median := Median}, threshold := Threshold}}) ->
+    case Comparison of
+        at_least -> Median >= Threshold;
+        at_most -> Median =< Threshold
+    end;
+is_counted(Which, #{verdict := Verdict}) ->
+    Verdict =:= Which.
+
+judged_by(Runs) ->
+    once({judged, Runs},
+         fun() ->
+             Rows = [begin {ok, Of} = weft_report_record:read(filename:join(?DATA, Run)), Of end
+                     || Run <- Runs],
+             weft_report_verdict:all(weft_report_results:new(lists:append(Rows)))
+         end).
 
 %% By a variant of which the name begins so.
 ratio_to(Other, Run, Cell, Metric, Column) ->
@@ -309,16 +340,23 @@ number(Text) ->
 place(Column, Head) ->
     length(lists:takewhile(fun(Other) -> Other =/= Column end, Head)) + 1.
 
-%% Read once by each process.
 data(File) ->
-    case get({?MODULE, File}) of
+    once({data, File},
+         fun() ->
+             {ok, Text} = file:read_file(filename:join(?DATA, File)),
+             [Head | Rows] = weft_report_csv:parse(Text),
+             {Head, Rows}
+         end).
+
+%% By each process.
+once(Key, Make) ->
+    case get({?MODULE, Key}) of
         undefined ->
-            {ok, Text} = file:read_file(filename:join(?DATA, File)),
-            [Head | Rows] = weft_report_csv:parse(Text),
-            put({?MODULE, File}, {Head, Rows}),
-            {Head, Rows};
-        Data ->
-            Data
+            Made = Make(),
+            put({?MODULE, Key}, Made),
+            Made;
+        Made ->
+            Made
     end.
 
 %% ---- commits ----

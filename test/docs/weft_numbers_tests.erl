@@ -28,6 +28,7 @@ what_is_not_so_is_told_test_() ->
     Fragment = {"at most ~ connections in ~ s", "paper/orbit", Cell, [connections_max, duration_s]},
     Ratio = {"~ %", [{'/', {"paper/orbit", Cell, connections_mean},
                       {"paper/orbit", Cell, connections_max}}]},
+    Calls = {"~ calls", [{'/', {'-', 300, 48}, 4}]},
     [{Text, ?_assertMatch({_, true}, {problems(Text, Fragments, NoResults),
                                       is_told(Part, problems(Text, Fragments, NoResults))})}
      || {Text, Fragments, NoResults, Part} <-
@@ -37,6 +38,7 @@ what_is_not_so_is_told_test_() ->
              {"at most 20 links in 0.23 s", [Fragment], [], "does not say"},
              {"100 %", [Ratio], [], none}, {"99 %", [Ratio], [], ": 99 is 100"},
              {"4.2 times, 17 nodes", [], [], "no data for"},
+             {"63 calls", [Calls], [], none}, {"64 calls", [Calls], [], ": 64 is 63"},
              {"in 15 s", [], ["in 15 s"], none}, {"often", [], ["in 15 s"], "does not say"}]].
 
 %% A goal is met or missed if the whole interval in the data is on one side of it: 0.57 to 0.95.
