@@ -144,9 +144,10 @@ nodes_at_rest_are_measured(Config) ->
     [?assert(Value > 0) || Metric <- [<<"formed_s">>, <<"forming_cpu_ms">>, <<"idle_percent">>,
                                       <<"idle_wakeups_per_s">>],
                            {_Variant, Value} <- Of(Metric)],
-    %% A link, what writes to it, a session and the process of the kernel are the least.
+    %% A link, what writes to it, a session and the process of the kernel are the least, and the
+    %% goal is one more at most.
     [{_, Processes}] = Of(<<"connection_processes">>),
-    ?assert(Processes >= 4),
+    ?assert(Processes >= 4 andalso Processes =< 5),
     [{_, Bytes}] = Of(<<"connection_bytes">>),
     ?assert(Bytes > 10000),
     is_full() andalso an_hour_in_short(Config).
