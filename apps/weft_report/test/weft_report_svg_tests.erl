@@ -61,12 +61,17 @@ only_quantities_are_joined_test() ->
                  [Joined(Names) || Names <- [["1", "16"], ["64 KB", "1 MB"], ["stock", "weft"],
                                              ["all", "1 %"]]]).
 
+%% Each at its own place.
 a_logarithmic_axis_says_so_test() ->
-    Says = fun(Scale) ->
-                   Svg = chart([point(1, 10)], #{y => Scale}),
-                   string:find(Svg, ">log scale<") =/= nomatch
+    Says = fun(Scales) ->
+                   Svg = chart([point(1, 10), point(5, 20)], Scales),
+                   case re:run(Svg, "<text x=\"([0-9.]+)\"[^>]*>log scale<",
+                               [global, {capture, all_but_first, list}]) of
+                       {match, Places} -> length(lists:usort(Places));
+                       nomatch -> 0
+                   end
            end,
-    ?assertEqual([true, false], [Says(log), Says(linear)]).
+    ?assertEqual([0, 1, 1, 2], [Says(#{x => X, y => Y}) || X <- [linear, log], Y <- [linear, log]]).
 
 %% In light, and in dark.
 no_two_things_have_the_same_colour_test_() ->

@@ -12,6 +12,9 @@
 -define(STOCK, <<"stock_mesh">>).
 -define(THROUGHPUT, <<"calls_per_s">>).
 -define(PERCENT, "4").
+%% Of 10,000 commands so many global ones, and on how many nodes most is done then: what the text of
+%% the paper says of the first, and that of the talk of the others.
+-define(PEAKS_SAID, [{1, 60}, {33, 70}, {50, 50}, {100, 30}]).
 %% N times the nodes do at least so much of N times the work: that is called linear.
 -define(LINEAR, 0.7).
 %% So many are measured.
@@ -29,14 +32,7 @@
 
 %% @private
 figures() ->
-    [scaling("de_5_quota", "Fig. 5, with quotas: scalability and percentage of global commands",
-             <<"de_global">>,
-             "((2|8|24|40) nodes. (0.0|0.01|0.33|0.5|1.0)|(3|6) nodes. (0.0|5.0)) %",
-             "The more global commands, the sooner more nodes do not do more: with 0.01 % beyond "
-             "60 nodes. Of weft: its names keep throughput flat, within 5 %.",
-             fun(Results) ->
-                 peaks(Results) ++ ?FOUND:falls_behind(Results)
-             end),
+    [global_commands(),
      scaling("riak_quota", "Riak talk 2013, with quotas: register, unregister, whereis",
              <<"de_names">>, ?NODES,
              "With 2 % of global updates the time of register and unregister grows with the nodes; "
@@ -67,6 +63,18 @@ figures() ->
                  grows(<<"de_server">>, Results,
                        fun(_, _) -> ?FOUND:more_with_servers(Results) end)
              end)].
+
+global_commands() ->
+    Workload = <<"de_global">>,
+    (scaling("de_5_quota", "Fig. 5, with quotas: scalability and percentage of global commands",
+             Workload,
+             "((2|8|24|40) nodes. (0.0|0.01|0.33|0.5|1.0)|(3|6) nodes. (0.0|5.0)) %",
+             "The more global commands, the sooner more nodes do not do more: with 0.01 % beyond "
+             "60 nodes. Of weft: its names keep throughput flat, within 5 %.",
+             fun(Results) -> peaks(Results) ++ ?FOUND:falls_behind(Results) end))#{
+      charts := fun(Results) ->
+                    [peaks_chart(Results) | weft_report_de_bench:throughput(Workload, Results)]
+                end}.
 
 %% Only some of them have names.
 names(<<"de_global">>) ->
@@ -176,3 +184,30 @@ peak(Rates, Results) ->
 sooner(Peaks) ->
     weft_papers_verdict:is(lists:reverse(lists:sort(Peaks)) =:= Peaks
                            andalso hd(Peaks) > lists:last(Peaks)).
+
+%% Over the share of global commands, as texts speak of peaks.
+peaks_chart(Results) ->
+    Workload = <<"de_global">>,
+    All = rates(Workload, Results),
+    Shares = lists:usort([Parameter || {_, Parameter, _} <- All]),
+    Value = fun(Share, Variant) ->
+                [{Nodes, Nodes, Nodes, [integer_to_list(Nodes), " nodes"]}
+                 || {Of, Parameter, Rates} <- All, Of =:= Variant, Parameter =:= Share,
+                    Nodes <- [peak(Rates, Results)]]
+            end,
+    Chart = weft_report_chart:new("where most is done", "share of global commands",
+                                  [weft_report_de_bench:parameter(Workload, Share)
+                                   || Share <- Shares], ?THROUGHPUT,
+                                  weft_report_chart:series(
+                                    Shares, Value,
+                                    weft_report_de_bench:variants(Workload, Results))),
+    said(Shares, Chart#{y := linear, y_label := "nodes",
+                        y_text := fun(Nodes) -> integer_to_list(round(Nodes)) end,
+                        description := "On how many nodes most is done, by share of commands."}).
+
+said(Shares, Chart) ->
+    case [{X, Nodes, [integer_to_list(Nodes), " nodes"]}
+          || {X, {_, Part}} <- lists:enumerate(Shares), {Of, Nodes} <- ?PEAKS_SAID, Of =:= Part] of
+        [] -> Chart;
+        Peaks -> weft_report_chart:said("the texts of the paper and the talk", Peaks, Chart)
+    end.

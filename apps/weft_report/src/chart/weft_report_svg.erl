@@ -146,14 +146,16 @@ y_grid(#{ticks := Ticks, scale := Scale} = Axis, #{y_label := Label}) ->
         ++ [e(text, [{x, ?LEFT - 6}, {y, ?HEIGHT - 6}, {class, "tick y"}], t("log scale"))
             || Scale =:= log].
 
-x_grid(#{ticks := Ticks} = Axis, #{x_label := Label}) ->
+x_grid(#{ticks := Ticks, scale := Scale} = Axis, #{x_label := Label}) ->
     Bottom = ?HEIGHT - ?BOTTOM,
     [[line(x_at(Tick, Axis), Bottom, x_at(Tick, Axis), Bottom + 4, "axis"),
       e(text, [{x, x_at(Tick, Axis)}, {y, Bottom + Below}, {class, "tick x"}], t(Name))]
      || {{Tick, Name}, Below} <- lists:zip(Ticks, below(Ticks))]
         ++ [line(?LEFT, Bottom, ?WIDTH - ?RIGHT, Bottom, "axis"),
             e(text, [{x, (?LEFT + ?WIDTH - ?RIGHT) / 2}, {y, ?HEIGHT - 6}, {class, "label"}],
-              t(Label))].
+              t(Label))]
+        ++ [e(text, [{x, ?WIDTH - ?RIGHT}, {y, ?HEIGHT - 6}, {class, "unit"}], t("log scale"))
+            || Scale =:= log].
 
 %% Names that are too long to stand beside each other take turns in two lines.
 below(Ticks) ->
