@@ -10,7 +10,7 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([full_from_the_start/1, full_while_it_measures/1, cut_while_it_measures/1,
          nodes_that_do_not_start/1, crashed/1, load_interrupted/1, cells_interrupted/1,
-         loads_end_anyway/1, script_killed/1]).
+         figures_interrupted/1, loads_end_anyway/1, script_killed/1]).
 
 %% So many blocks of 512 bytes a file of results may have: room for some rows.
 -define(BLOCKS_MAX, 1).
@@ -20,7 +20,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [full_from_the_start, nodes_that_do_not_start, crashed, load_interrupted, cells_interrupted,
-     loads_end_anyway, script_killed]
+     figures_interrupted, loads_end_anyway, script_killed]
         ++ [Case || os:getenv("FULL") =/= false,
                     Case <- [cut_while_it_measures, full_while_it_measures]].
 
@@ -118,12 +118,7 @@ cells_interrupted(Config) ->
     Dir = dir(Config, "cells_interrupted"),
     Arguments = ["--suites", "a", "--quick", "--only", "100.B", "--variants", "weft_tls_1",
                  "--repetitions", "50", "--quota", "90", "--out", Dir],
-    Line = ["exec ", weft_bench_command:line(Arguments)],
-    Port = weft_bench_command:open(Line),
-    {os_pid, OsPid} = erlang:port_info(Port, os_pid),
-    weft_test_nodes:until(fun() -> length(rows(Dir, "results.csv")) > 3 end, ?TIMEOUT_MS),
-    [] = os:cmd(io_lib:format("kill -TERM ~b", [OsPid])),
-    {Status, _} = weft_bench_command:collect(Port),
+    {OsPid, Status} = ended(Arguments, fun() -> length(rows(Dir, "results.csv")) > 3 end),
     ?assertEqual(130, Status),
     ?assert(filelib:is_regular(filename:join(Dir, "report.html"))),
     ?assertEqual([], filelib:wildcard("**/*.pem", Dir)),
@@ -133,6 +128,32 @@ cells_interrupted(Config) ->
                                                     "-*"]))),
     weft_test_nodes:until(fun() -> os:cmd("pgrep -f [c]ells_interrupted/logs") =:= "" end,
                           ?TIMEOUT_MS).
+
+%% The figure that is under way has its page and the report of its run; of the next one there is
+%% nothing. No node is left.
+figures_interrupted(Config) ->
+    Dir = dir(Config, "figures_interrupted"),
+    Run = filename:join(Dir, "partisan_1"),
+    {_, Status} = ended(["paper", "partisan_1,partisan_2", "--quick", "--repetitions", "50",
+                         "--out", Dir], fun() -> length(rows(Run, "results.csv")) > 20 end),
+    ?assertEqual(130, Status),
+    {ok, Page} = file:read_file(filename:join(Dir, "paper.html")),
+    ?assertMatch({match, [[<<"partisan_1">>]]},
+                 re:run(Page, "<section id=\"([^\"]+)\"",
+                        [global, {capture, all_but_first, binary}])),
+    ?assert(filelib:is_regular(filename:join(Run, "report.html"))),
+    ?assertNot(filelib:is_dir(filename:join(Dir, "partisan_2"))),
+    weft_test_nodes:until(fun() -> os:cmd("pgrep -f [f]igures_interrupted/") =:= "" end,
+                          ?TIMEOUT_MS).
+
+%% A command that gets the signal of an interrupt when it is time.
+ended(Arguments, IsTime) ->
+    Port = weft_bench_command:open(["exec ", weft_bench_command:line(Arguments)]),
+    {os_pid, OsPid} = erlang:port_info(Port, os_pid),
+    weft_test_nodes:until(IsTime, ?TIMEOUT_MS),
+    [] = os:cmd(io_lib:format("kill -TERM ~b", [OsPid])),
+    {Status, _} = weft_bench_command:collect(Port),
+    {OsPid, Status}.
 
 %% A driver that hangs is not waited for if the interrupt is repeated. What was written is kept.
 loads_end_anyway(Config) ->
