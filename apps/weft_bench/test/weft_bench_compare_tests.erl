@@ -354,10 +354,14 @@ figures_are_compared_one_by_one_test_() ->
 
 -define(STORES, "docs/benchmarks/stores").
 -define(ETS, "docs/benchmarks/ets").
+-define(NAMES, "docs/benchmarks/names").
+-define(GROUPS, "docs/benchmarks/groups").
+-define(TOPOLOGIES, "docs/benchmarks/topologies").
+-define(COSTS, "docs/benchmarks/costs/idle").
 
 published_tables_are_compared_test_() ->
     [{Dir, {timeout, 60, ?_assertEqual(0, weft_bench_compare:main([Dir, Dir]))}}
-     || Dir <- [?STORES, ?ETS]].
+     || Dir <- [?STORES, ?ETS, ?NAMES, ?GROUPS, ?TOPOLOGIES, ?COSTS]].
 
 %% The stores of others only tell what became of the machine; BenchErl has nothing of weft.
 what_is_slower_in_a_table_is_worse_test_() ->
@@ -366,7 +370,22 @@ what_is_slower_in_a_table_is_worse_test_() ->
      || {Status, Dir, Name, Line, Slower}
             <- [{1, ?STORES, "stores.csv", "^weft,put,", fun store_is_slower/1},
                 {0, ?STORES, "stores.csv", "^redis,put,", fun store_is_slower/1},
-                {1, ?ETS, "results.csv", "sched,1,.*set,no,0,.* insert\"", fun bench_is_slower/1}]].
+                {1, ?ETS, "results.csv", "sched,1,.*set,no,0,.* insert\"", fun bench_is_slower/1},
+                {1, ?NAMES, "names.csv", "^strong,10,one,", fun(Row) -> other(6, Row) end},
+                {0, ?NAMES, "names.csv", "^global,10,one,", fun(Row) -> other(6, Row) end},
+                {1, ?GROUPS, "groups.csv", "^weft_groups,3,master,", fun(Row) -> other(7, Row) end},
+                {0, ?GROUPS, "groups.csv", "^stock_mesh,", fun(Row) -> other(7, Row) end},
+                {1, ?TOPOLOGIES, "topologies.csv", "^star,", fun(Row) -> other(9, Row) end},
+                {1, ?COSTS, "totals.csv", "weft_mesh,.*,calls,all,", fun(Row) -> other(6, Row) end},
+                %% A part of it is in the sum.
+                {0, ?COSTS, "totals.csv", "weft_mesh,.*,calls,erlang,",
+                 fun(Row) -> other(6, Row) end}]].
+
+%% A number that is worse, whatever is worse of it: a rate or another one.
+other(Position, Row) ->
+    {Before, [Number | After]} = lists:split(Position - 1, Row),
+    Rate = Position =:= 6 andalso length(Row) =:= 9,
+    Before ++ [case Rate of true -> <<"1.0">>; false -> <<"9", Number/binary>> end | After].
 
 %% Every turn of it, one of several, and what the stores of others only tell of the machine.
 what_fails_in_a_table_is_worse_test_() ->
@@ -449,24 +468,35 @@ changed_table(Dir, Name, Kind, Change) ->
     Write = fun(To, Lines) ->
                     ok = filelib:ensure_dir(filename:join(To, Name)),
                     ok = file:write_file(filename:join(To, Name), Lines),
-                    {ok, _} = file:copy(filename:join(Dir, "environment.csv"),
-                                        filename:join(To, "environment.csv")),
+                    _ = file:copy(filename:join(Dir, "environment.csv"),
+                                  filename:join(To, "environment.csv")),
                     ok
             end,
     compared(Write, Text, Changed, []).
 
-%% Which command it was is told, where it is known.
-what_can_not_be_compared_is_told_test_() ->
-    [{Dir, ?_assertMatch({{error, _}, true},
-                         {weft_bench_tables:read(Dir, Dir),
-                          is_told(Said, weft_bench_tables:read(Dir, Dir))})}
-     || {Dir, Said} <- [{"docs/benchmarks/names", "bin/bench names"},
-                        {"docs/benchmarks/groups", "bin/bench groups"},
-                        {"docs/benchmarks/topologies", "bin/bench topologies"},
-                        {"docs/benchmarks/costs/idle", "bin/bench costs"},
-                        {"docs/benchmarks/shape", "nothing to be compared"}]].
+%% What is there, and by what else it may be known.
+what_can_not_be_compared_is_told_test() ->
+    {error, Text} = weft_bench_tables:read("docs/benchmarks/shape", "docs/benchmarks/shape"),
+    ?assertNotEqual(nomatch, string:find(Text, "nothing to be compared")).
 
-is_told(Said, {error, Text}) -> string:find(Text, Said) =/= nomatch.
+-define(LOCKS, "module,nodes,rate,seconds,asked,granted,aborted,running,p50_ms,p99_ms,queue_max,"
+        "processes_max,memory_growth_max_mb,drain_s\n"
+        "global,30,500,20,10000,800,9200,0,12.5,900.1,7,900,3.1,-1\n").
+
+%% Fewer that are granted, more that are given up, and a storm that does not end.
+locks_are_compared_test_() ->
+    Write = fun(Dir, Line) ->
+                    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+                    file:write_file(filename:join(Dir, "locks.csv"), [?LOCKS, Line, "\n"])
+            end,
+    Old = "weft_global,30,500,20,10000,9900,100,0,3.5,20.0,7,900,3.1,2.5",
+    [?_assertEqual(Status, compared(Write, Old, New, []))
+     || {Status, New} <-
+            [{0, Old},
+             {1, "weft_global,30,500,20,10000,8000,100,0,3.5,20.0,7,900,3.1,2.5"},
+             {1, "weft_global,30,500,20,10000,9900,2000,0,3.5,20.0,7,900,3.1,2.5"},
+             {1, "weft_global,30,500,20,10000,9900,100,0,3.5,20.0,7,900,3.1,-1"},
+             {1, "weft_global,30,500,20,10000,9900,100,0,3.5,none,7,900,3.1,2.5"}]].
 
 cells_are_no_table_test() ->
     Dir = "docs/benchmarks/quick",

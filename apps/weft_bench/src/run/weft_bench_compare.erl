@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Compares two runs: what got worse, what got better, and whether that is more than noise. A
-%% run is one of cells, a load, one of DE-Bench, of stores or BenchErl (`weft_bench_tables'), or
-%% figures of papers, compared one by one.
+%% run is one of cells, a load, one of DE-Bench or of a command that writes a table of its own
+%% (`weft_bench_tables'), or figures of papers, compared one by one.
 %%
 %% For each cell, variant and metric of `weft_report_results:headline_metrics/1' that both runs
 %% have, the change is new against old, turned so that less than 1 is worse. A change counts if it

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What `bin/bench stores' and `bin/bench bencherl' have left, as results of the benchmark, so
-%% that two such runs can be compared like others. Of stores each turn is a repetition, of BenchErl
-%% each iteration. What failed has a line without a number. Other commands leave tables that can not
-%% be compared; which one it was is told.
+%% @doc What commands have left that write tables of their own, as results of the benchmark, so that
+%% two such runs can be compared like others. Of `stores' each turn is a repetition, of `bencherl'
+%% each iteration. What failed there has a line without a number. Of `names', `locks', `groups',
+%% `topologies' and `costs' each number was measured once.
 -module(weft_bench_tables).
 
 -export([read/2]).
@@ -15,8 +15,8 @@
 -define(STORES, [{<<"calls">>, calls}, {<<"errors">>, failed_operations},
                  {<<"calls_per_s">>, calls_per_s}, {<<"p50_us">>, latency_p50_us},
                  {<<"p99_us">>, latency_p99_us}, {<<"lost">>, lost_keys}]).
-%% These measure each number once, or count what is no metric.
--define(OTHERS, ["names", "locks", "groups", "topologies", "costs"]).
+%% What is said of the stock carrier: names and locks of `global' are there on that alone.
+-define(STOCK_NAMES, <<"global">>).
 
 %% @doc What is in a directory. The one that it is compared with, beside it, may know names of what
 %% failed in this one. None where there is a table that is no such one, as that of cells. The error
@@ -25,17 +25,16 @@
           {ok, weft_report_results:results(), weft_report_warnings:environment()}
           | {error, string()} | none.
 read(Dir, Beside) ->
-    case {lines(Dir, "results"), lines(Dir, "stores"), others(Dir)} of
+    case {lines(Dir, "results"), lines(Dir, "stores"), measured_once(Dir)} of
         {{ok, [?BENCHERL | Lines]}, _, _} ->
             results(bencherl(Lines, Lines ++ bencherl_lines(Beside)), Dir);
         {{error, enoent}, {ok, [Columns | Lines]}, _} ->
             results(stores(Columns, Lines), Dir);
-        {{error, enoent}, {error, enoent}, [Command | _]} ->
-            error_text("~ts has what \"bin/bench ~ts\" measured, which can not be compared",
-                       [Dir, Command]);
+        {{error, enoent}, {error, enoent}, [Table | _]} ->
+            {ok, weft_report_results:new(once(Table)), environment(Dir)};
         {{error, enoent}, {error, enoent}, []} ->
-            error_text("~ts has no results.csv, series.csv or stores.csv: nothing to be compared",
-                       [Dir]);
+            error_text("~ts has no results.csv, series.csv or table of another command: nothing to "
+                       "be compared", [Dir]);
         _ ->
             none
     end.
@@ -52,7 +51,10 @@ lines(Dir, Name) ->
         {error, Reason} -> {error, Reason}
     end.
 
-others(Dir) -> [Name || Name <- ?OTHERS, filelib:is_regular(table(Dir, Name))].
+%% Those that there are, with what is in them.
+measured_once(Dir) ->
+    [{Table, Columns, Lines} || {_, File, _, _, _} = Table <- tables(),
+                                {ok, [Columns | Lines]} <- [lines(Dir, File)]].
 
 table(Dir, Name) -> filename:join(Dir, Name ++ ".csv").
 
@@ -131,4 +133,76 @@ row(Suite, What, {Pairs, Streams}, Variant, {Repetition, Metric, Value}) ->
 number(Field) ->
     try binary_to_integer(Field)
     catch error:badarg -> binary_to_float(Field)
+    end.
+
+%% ---- tables with one line for each thing ----
+
+%% The command and its file; the column that has the variant, and those that tell what was measured;
+%% and which metrics the columns of numbers are, after they are multiplied.
+tables() ->
+    [{"names", "names", <<"kind">>, [<<"workload">>, <<"nodes">>, <<"callers">>],
+      [{<<"calls_per_s">>, calls_per_s, 1}, {<<"p50_us">>, latency_p50_us, 1},
+       {<<"p99_us">>, latency_p99_us, 1}]},
+     {"locks", "locks", <<"module">>, [<<"nodes">>, <<"rate">>, <<"seconds">>],
+      [{<<"granted">>, granted_locks, 1}, {<<"granted">>, calls, 1},
+       {<<"aborted">>, failed_operations, 1}, {<<"p50_ms">>, latency_p50_us, 1000},
+       {<<"p99_ms">>, latency_p99_us, 1000}, {<<"drain_s">>, duration_s, 1}]},
+     {"groups", "groups", <<"variant">>, [<<"groups">>, <<"role">>, <<"nodes">>],
+      [{<<"connections_max">>, connections_max, 1}, {<<"connections_mean">>, connections_mean, 1},
+       {<<"idle_packets_s">>, idle_packets_per_s, 1}, {<<"idle_bytes_s">>, idle_bytes_per_s, 1},
+       {<<"packets_uniform">>, packets_uniform, 1}, {<<"packets_local">>, packets_local, 1}]},
+     {"topologies", "topologies", <<"topology">>, [<<"nodes">>],
+      [{<<"connections_max">>, connections_max, 1}, {<<"connections_mean">>, connections_mean, 1},
+       {<<"hops_mean">>, hops_mean, 1}, {<<"idle_bytes_s">>, idle_bytes_per_s, 1},
+       {<<"call_1_us">>, call_1_us, 1}, {<<"call_2_us">>, call_2_us, 1},
+       {<<"call_3_us">>, call_3_us, 1}]},
+     {"costs", "totals", <<"variant">>, [<<"cell">>, <<"what">>], [{<<"value">>, counted, 1}]}].
+
+once({{Command, _File, By, Of, Numbers}, Columns, Lines}) ->
+    Read = [Row || Line <- Lines, length(Line) =:= length(Columns),
+                   Row <- [maps:from_list(lists:zip(Columns, Line))], is_whole(Row)],
+    {Rows, _} = lists:mapfoldl(
+                  fun(Row, Counts) ->
+                          {Variant, What} = {maps:get(By, Row), what(Of, Row)},
+                          Repetition = maps:get({Variant, What}, Counts, 0) + 1,
+                          {[row(list_to_binary(Command), What, {0, 0}, named(Variant),
+                                {Repetition, Metric, Value})
+                            || {Metric, Value} <- numbers(Numbers, Row)],
+                           Counts#{{Variant, What} => Repetition}}
+                  end, #{}, Read),
+    lists:append(Rows).
+
+%% Of counts the sums, and no rates, which the counting makes smaller.
+is_whole(#{<<"of">> := Of, <<"what">> := What}) ->
+    Of =:= <<"all">> andalso What =/= <<"units_per_s">>;
+is_whole(_Row) ->
+    true.
+
+what(Of, Row) ->
+    iolist_to_binary(lists:join(", ", [case string:to_integer(maps:get(Column, Row)) of
+                                           {Number, <<>>} ->
+                                               [integer_to_list(Number), " ", Column];
+                                           _ ->
+                                               maps:get(Column, Row)
+                                       end || Column <- Of])).
+
+named(?STOCK_NAMES) ->
+    <<"stock ", ?STOCK_NAMES/binary>>;
+named(Variant) ->
+    case lists:member(Variant, [atom_to_binary(Known) || Known <- weft_report_record:variants()]) of
+        true -> Variant;
+        false -> binary:replace(Variant, <<"_">>, <<" ">>, [global])
+    end.
+
+%% What is negative did not come to an end.
+numbers(Numbers, Row) ->
+    [{Metric, Times * Number}
+     || {Column, Metric, Times} <- Numbers, #{Column := Field} <- [Row],
+        Field =/= ?NONE, Field =/= <<>>, Number <- [number(Field)], Number >= 0].
+
+%% Old tables have none.
+environment(Dir) ->
+    case weft_report_record:read_environment(Dir) of
+        {ok, Environment} -> Environment;
+        {error, _} -> #{}
     end.

@@ -122,7 +122,7 @@ metrics() ->
      {stalled_s, "s", less, "time in which something waited that took a second or more since due"},
      {repeated_operations, "", none, "times that one was sent to another node after an error"}]
         ++ traffic_metrics() ++ operation_metrics() ++ busy_metrics() ++ store_metrics()
-        ++ rest_metrics() ++ circumstances()
+        ++ rest_metrics() ++ table_metrics() ++ circumstances()
         ++ [{skipped, "", none, "not possible, see note"},
             {failed, "", none, "went wrong, see note"}].
 
@@ -200,6 +200,18 @@ rest_metrics() ->
      {connection_bytes, "bytes", less, "memory of a node for each connection, just after calls"},
      {connection_rest_bytes, "bytes", less, "the same after some time at rest"},
      {connection_processes, "", less, "processes of a node for each connection"}].
+
+%% Of tables that commands write (`weft_bench_tables').
+table_metrics() ->
+    [{granted_locks, "", more, "locks that were granted"},
+     {hops_mean, "", less, "links to another node"},
+     {idle_packets_per_s, "1/s", less, "packets that a node at rest received"},
+     {idle_bytes_per_s, "1/s", less, "bytes that a node at rest received"},
+     {packets_uniform, "", less, "packets of a node for messages to any worker alike"},
+     {packets_local, "", less, "the same where nine of ten are for its own group"},
+     {counted, "", less, "what was counted, for one unit"}]
+        ++ [{list_to_atom(lists:concat(["call_", Links, "_us"])), "us", less,
+             "half of the calls over so many links took at most this"} || Links <- [1, 2, 3]].
 
 circumstances() ->
     [{connect_s, "s", none, "how long it took to connect all nodes, before the warm-up"},

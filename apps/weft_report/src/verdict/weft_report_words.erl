@@ -18,6 +18,7 @@ cell({_Suite, Workload, SizeBytes, Pairs, Streams, Link}) ->
     lists:join(", ", [[workload(Workload), [[" ", message_size(SizeBytes)] || SizeBytes > 0]]
                       | pairs(Workload, Pairs) ++ streams(Workload, Streams) ++ links(Link)]).
 
+pairs(_Workload, 0) -> [];
 pairs(<<"call_beside_", _/binary>>, 1) -> [];
 pairs(<<"load ", _/binary>>, Workers) ->
     [[integer_to_list(Workers), " worker", plural(Workers)]];
@@ -40,7 +41,6 @@ pairs(Workload, Nodes)
     [["rings of ", integer_to_list(Nodes), " nodes"]];
 pairs(<<"stores ", _/binary>>, Clients) ->
     [[integer_to_list(Clients), " client", plural(Clients)]];
-pairs(<<"bencherl ", _/binary>>, 0) -> [];
 pairs(<<"bencherl ", _/binary>>, Count) ->
     [[integer_to_list(Count), " scheduler", plural(Count)]];
 pairs(<<"riak_", _/binary>>, Nodes) -> [[integer_to_list(Nodes), " nodes"]];
