@@ -18,6 +18,27 @@ what_the_witness_does_is_counted_apart_test() ->
     ?assertEqual([], [What || {What, <<"weft_turn">>} <- maps:keys(Counted),
                               string:prefix(atom_to_list(What), "witness_") =:= nomatch]).
 
+%% Of processes that were not there before, and of all that the emulator has.
+memory_is_counted_by_kind_of_process_test() ->
+    Self = self(),
+    Before = erlang:memory(total),
+    Begun = weft_bench_counts:start(memory),
+    Pids = [spawn(fun() -> Self ! {self(), there}, receive stop -> ok end end)
+            || _ <- lists:seq(1, 3)],
+    [receive {Pid, there} -> ok end || Pid <- Pids],
+    Table = ets:new(?MODULE, []),
+    true = ets:insert(Table, {lists:seq(1, 100000)}),
+    Counts = weft_bench_counts:stop(Begun),
+    Grown = erlang:memory(total) - Before,
+    [exit(Pid, kill) || Pid <- Pids],
+    true = ets:delete(Table),
+    Of = maps:from_list([{{What, Whose}, Count} || {What, Whose, Count} <- Counts]),
+    ?assertEqual(3, maps:get({processes, <<?MODULE_STRING>>}, Of)),
+    ?assert(maps:get({memory_bytes, <<?MODULE_STRING>>}, Of) > 3000),
+    ?assert(maps:get({memory_bytes, <<"ets">>}, Of) > 1000000),
+    Sum = lists:sum([Bytes || {memory_bytes, _, Bytes} <- Counts]),
+    ?assert(Sum > 1000000 andalso Sum < Grown + 10000000).
+
 echo(Name) ->
     Pid = spawn(fun Echo() -> receive {From, ping} -> From ! {self(), pong}, Echo() end end),
     true = register(Name, Pid),

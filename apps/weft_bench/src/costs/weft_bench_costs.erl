@@ -5,8 +5,9 @@
 %%
 %% Each cell (`weft_bench_costs_cell') is done several times by the same nodes, with one counting
 %% each time, since countings slow nodes down; then by the nodes of the next variant. Everything is
-%% divided by the number of messages (calls, nodes that joined, seconds of a node at rest) of that
-%% time. Processor time is counted without any other counting but the cheap ones of the emulator.
+%% divided by the number of messages (calls, nodes that joined, connections, seconds of a node at
+%% rest) of that time. Processor time is counted without any other counting but the cheap ones of
+%% the emulator. Of connections only memory and processes are counted, on the first node.
 %%
 %% Writes DIR/costs.csv, each row as soon as it is known: the cell, the variant, the repetition, the
 %% node (sender, receiver, gateway; all nodes of a cluster as one), what was counted, of what
@@ -39,7 +40,8 @@
                {minor_collections, "garbage collections, minor"},
                {major_collections, "garbage collections, major"}, {system_calls, "system calls"},
                {switches, "context switches"}, {received_packets, "packets received"},
-               {received_bytes, "bytes received"}, {instructions, "instructions"},
+               {received_bytes, "bytes received"}, {memory_bytes, "memory, bytes"},
+               {processes, "processes"}, {instructions, "instructions"},
                {cache_misses, "cache misses"}]).
 
 %% @doc 0: counted, 2: not.
@@ -102,7 +104,10 @@ rotated(Repetition, Name) ->
 rows(Name, Variant, Repetition, HasPerf, Options) ->
     io:format("~ts  ~ts  #~b~n", [Name, Variant, Repetition]),
     #{unit := Unit} = Cell = weft_bench_costs_cell:cell(Name),
-    Passes = [work, calls, turns] ++ [Pass || HasPerf, Pass <- [system_calls, parts]],
+    Passes = case Cell of
+                 #{only := Counting} -> [Counting];
+                 #{} -> [work, calls, turns] ++ [Pass || HasPerf, Pass <- [system_calls, parts]]
+             end,
     Counts = case Cell of
                  #{once := true} ->
                      lists:append([passes(Name, Variant, [Pass], Options) || Pass <- Passes]);
@@ -125,6 +130,12 @@ passes(Name, Variant, Passes, #{out := Dir, for_ms := ForMs}) ->
 pass(work, Work, Nodes, _Dir) ->
     {{Units, Outside}, Counts} = on_nodes(work, fun() -> outside(Work, Nodes) end, Nodes),
     per_unit(Units, Outside ++ Counts);
+pass(memory, Work, Nodes, _Dir) ->
+    First = hd(lists:sort(weft_bench_nodes:roles(Nodes))),
+    Begun = call(Nodes, First, start, [memory]),
+    Units = Work(),
+    per_unit(Units, [{First, What, Of, Count} || {What, Of, Count} <- call(Nodes, First, stop,
+                                                                           [Begun])]);
 pass(Counting, Work, Nodes, _Dir) when Counting =:= calls; Counting =:= turns ->
     {Units, Counts} = on_nodes(Counting, Work, Nodes),
     per_unit(Units, Counts);

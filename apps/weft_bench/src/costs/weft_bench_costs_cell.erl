@@ -8,9 +8,11 @@
 
 -type cell() :: #{layout := weft_bench_nodes:layout(), variants := [weft_bench_variant:variant()],
                   %% What is counted is divided by the number of these.
-                  unit := call | message | node | node_second,
+                  unit := call | message | node | node_second | connection,
                   %% It can be done only once by the same nodes.
-                  once => boolean()}.
+                  once => boolean(),
+                  %% What is counted in the place of all else, on the first node.
+                  only => weft_bench_counts:counting()}.
 %% How many units it did.
 -type work() :: fun(() -> number()).
 
@@ -25,7 +27,7 @@
 -spec names() -> [atom()].
 names() ->
     [paused_call, call, bulk_64k_1, bulk_64k_8, bulk_10m_1, bulk_10m_8, bulk_1m_16, mesh_24_1,
-     mesh_40_1, form_40, idle_40].
+     mesh_40_1, mesh_40_4, form_40, idle_40, connection_24].
 
 %% @doc One of them.
 -spec cell(atom()) -> cell().
@@ -34,7 +36,12 @@ cell(call) -> pair(call, [stock, weft_1]);
 cell(bulk_1m_16) -> pair(message, [stock, weft_1, weft_gateway]);
 cell(mesh_24_1) -> cluster(24, call);
 cell(mesh_40_1) -> cluster(40, call);
-cell(form_40) -> (apart(40, node, [stock_mesh, weft_mesh]))#{once => true};
+cell(mesh_40_4) -> cluster(40, call);
+cell(form_40) ->
+    (apart(40, node, [stock_mesh, weft_mesh, weft_swim, stock, weft_1]))#{once => true};
+cell(connection_24) ->
+    (apart(24, connection, [stock, weft_1, stock_mesh, weft_mesh, weft_swim]))#{
+      once => true, only => memory};
 cell(idle_40) -> apart(40, node_second, [stock_mesh, weft_mesh, weft_swim]);
 cell(_Bulk) -> pair(message, [stock, weft_1]).
 
@@ -68,12 +75,12 @@ prepare(bulk_64k_8, Nodes, ForMs) -> flood(Nodes, 8, 64 * ?KB, ForMs);
 prepare(bulk_10m_1, Nodes, ForMs) -> flood(Nodes, 1, 10 * ?MB, ForMs);
 prepare(bulk_10m_8, Nodes, ForMs) -> flood(Nodes, 8, 10 * ?MB, ForMs);
 prepare(bulk_1m_16, Nodes, ForMs) -> flood(Nodes, 16, ?MB, ForMs);
-prepare(Mesh, Nodes, ForMs) when Mesh =:= mesh_24_1; Mesh =:= mesh_40_1 ->
-    ok = weft_bench_mesh:prepare(Nodes),
-    fun() ->
-        {_CallsPerS, LatenciesUs} = weft_bench_mesh:calls(Nodes, 1, ForMs),
-        length(LatenciesUs)
-    end;
+prepare(mesh_24_1, Nodes, ForMs) -> mesh(Nodes, 1, ForMs);
+prepare(mesh_40_1, Nodes, ForMs) -> mesh(Nodes, 1, ForMs);
+prepare(mesh_40_4, Nodes, ForMs) -> mesh(Nodes, 4, ForMs);
+prepare(connection_24, Nodes, _ForMs) ->
+    {_First, Connect} = weft_bench_connection:prepare(Nodes),
+    Connect;
 prepare(form_40, Nodes, _ForMs) ->
     Roles = weft_bench_nodes:roles(Nodes),
     ok = weft_bench_form:load(Roles, Nodes),
@@ -85,6 +92,13 @@ prepare(idle_40, Nodes, ForMs) ->
     receive after ?SETTLE_MS -> ok end, % what comes after it is not at rest
     %% Nobody speaks for five times as long as others work: little happens.
     fun() -> receive after 5 * ForMs -> length(Roles) * 5 * ForMs / 1000 end end.
+
+mesh(Nodes, Callers, ForMs) ->
+    ok = weft_bench_mesh:prepare(Nodes),
+    fun() ->
+        {_CallsPerS, LatenciesUs} = weft_bench_mesh:calls(Nodes, Callers, ForMs),
+        length(LatenciesUs)
+    end.
 
 flood(Nodes, Pairs, Bytes, ForMs) ->
     fun() ->

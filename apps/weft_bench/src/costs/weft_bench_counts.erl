@@ -1,11 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What a node does while something is measured, counted by its emulator: runs on that node.
 %%
-%% Three countings, one at a time, since the second and third slow the node down:
+%% One counting at a time, since the second and third slow the node down:
 %% ```
 %% work     reductions by kind of process; what came in by sockets
 %% calls    calls of each function of loaded code, by whatever process
 %% turns    by kind of process: messages received, turns (scheduled in), garbage collections
+%% memory   by kind of process, and what is not of processes; how many processes of each kind
 %% '''
 %% The kind of a process is its name, or the module that it began with or is in. What the witness of
 %% `weft_turn' does is counted apart (`witness_turns' and others), and not in the sums: most of it
@@ -15,10 +16,10 @@
 -export([start/1, stop/1]).
 -export_type([counting/0, count/0]).
 
--type counting() :: work | calls | turns.
+-type counting() :: work | calls | turns | memory.
 %% What was counted, of whom, and how much.
 -type count() :: {What :: atom(), Of :: binary(), number()}.
--opaque begun() :: {work, map()} | calls | {turns, Tracer :: pid()}.
+-opaque begun() :: {work | memory, map()} | calls | {turns, Tracer :: pid()}.
 -export_type([begun/0]).
 
 -define(EVERYTHING, {'_', '_', '_'}).
@@ -29,6 +30,8 @@
 -spec start(counting()) -> begun().
 start(work) ->
     {work, snapshot()};
+start(memory) ->
+    {memory, memory()};
 start(calls) ->
     _ = erlang:trace_pattern(?EVERYTHING, true, [local, call_count]),
     calls;
@@ -41,6 +44,10 @@ start(turns) ->
 -spec stop(begun()) -> [count()].
 stop({work, Before}) ->
     work(Before, snapshot());
+stop({memory, Before}) ->
+    After = memory(),
+    [{What, Of, maps:get(Key, After, 0) - maps:get(Key, Before, 0)}
+     || {What, Of} = Key <- lists:usort(maps:keys(Before) ++ maps:keys(After))];
 stop(calls) ->
     _ = erlang:trace_pattern(?EVERYTHING, pause, [local, call_count]),
     Counts = [Count || {Module, _File} <- code:all_loaded(), Count <- calls_of(Module)],
@@ -102,6 +109,22 @@ kind(Pid) ->
         _ ->
             <<"processes that ended">>
     end.
+
+%% ---- memory ----
+
+%% What processes take that is no memory of one of them is that of the emulator for all.
+memory() ->
+    Of = [{kind(Pid), Bytes} || Pid <- processes(), Pid =/= self(),
+                                {memory, Bytes} <- [process_info(Pid, memory)]],
+    Sums = lists:foldl(fun({Kind, Bytes}, Sums) ->
+                           add({processes, Kind}, 1, add({memory_bytes, Kind}, Bytes, Sums))
+                       end, #{}, Of),
+    Types = [{Type, erlang:memory(Type)} || Type <- [ets, binary, atom, code]],
+    Known = lists:sum([Bytes || {_, Bytes} <- Of ++ Types]),
+    maps:merge(Sums, maps:from_list(
+                       [{{memory_bytes, atom_to_binary(Type)}, Bytes} || {Type, Bytes} <- Types]
+                       ++ [{{memory_bytes, <<"of the emulator">>},
+                            erlang:memory(total) - Known}])).
 
 %% ---- calls ----
 

@@ -11,7 +11,7 @@
 -module(weft_bench_connection).
 -behaviour(weft_bench_workload).
 
--export([cells/1, run/2]).
+-export([cells/1, run/2, prepare/1]).
 -export([serve/0, call_all/2, taken/0]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
@@ -33,25 +33,35 @@ cell(Count, RestMs) ->
 
 %% @private
 run(#{with := #{rest_ms := RestMs}}, Nodes) ->
-    [First, Second | Others] = Roles = lists:sort(weft_bench_nodes:roles(Nodes)),
-    ok = weft_bench_form:load(Roles, Nodes),
-    lists:foreach(fun(Role) -> ok = call(Nodes, Role, serve, []) end, Roles),
-    _ = weft_bench_form:form([First, Second], Nodes),
-    called(First, [Second], Nodes),
-    receive after ?SOON_MS -> ok end,
+    {First, Connect} = prepare(Nodes),
     Before = call(Nodes, First, taken, []),
-    _ = weft_bench_form:form(Roles, Nodes),
-    called(First, Others, Nodes),
-    receive after ?SOON_MS -> ok end,
+    Count = Connect(),
     Soon = call(Nodes, First, taken, []),
     receive after RestMs -> ok end,
     Late = call(Nodes, First, taken, []),
     %% A connection that is gone takes nothing.
-    ok = weft_bench_form:still_formed(Roles, Nodes),
-    Each = fun(Key, Taken) -> (maps:get(Key, Taken) - maps:get(Key, Before)) / length(Others) end,
+    ok = weft_bench_form:still_formed(lists:sort(weft_bench_nodes:roles(Nodes)), Nodes),
+    Each = fun(Key, Taken) -> (maps:get(Key, Taken) - maps:get(Key, Before)) / Count end,
     {ok, [{connection_bytes, Each(bytes, Soon)},
           {connection_rest_bytes, Each(bytes, Late)},
           {connection_processes, Each(processes, Soon)}]}.
+
+%% @doc Connects the first two nodes, which call each other. The function connects the first one
+%% with all others, and calls them; it tells how many these are.
+-spec prepare(weft_bench_nodes:nodes()) ->
+          {First :: weft_bench_nodes:role(), Connect :: fun(() -> pos_integer())}.
+prepare(Nodes) ->
+    [First, Second | Others] = Roles = lists:sort(weft_bench_nodes:roles(Nodes)),
+    ok = weft_bench_form:load(Roles, Nodes),
+    lists:foreach(fun(Role) -> ok = call(Nodes, Role, serve, []) end, Roles),
+    Connect = fun(All, Called) ->
+                  _ = weft_bench_form:form(All, Nodes),
+                  called(First, Called, Nodes),
+                  receive after ?SOON_MS -> ok end,
+                  length(Called)
+              end,
+    1 = Connect([First, Second], [Second]),
+    {First, fun() -> Connect(Roles, Others) end}.
 
 called(From, To, Nodes) ->
     Names = [weft_bench_nodes:node(Nodes, Role) || Role <- To],
