@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Passwords are found, and are in nothing that the command says or exports.
+%% Secrets are found, and are in nothing that the command says or exports.
 -module(weft_deploy_secrets_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -14,6 +14,27 @@ passwords_are_found_by_the_names_of_their_keys_test() ->
                  weft_deploy_secrets:in([#{weft => options()},
                                          {shop, [{api_secret, <<"abcdef">>}, {password, none},
                                                  {password, "abc"}, {port, 8080}]}])).
+
+%% Those of weft's own listeners are called so.
+tokens_are_found_test() ->
+    ?assertEqual([{shop_token, <<"abcdef">>}, {token, <<"correct-horse-battery">>}],
+                 weft_deploy_secrets:in([{weft_dashboard, [{token, "correct-horse-battery"}]},
+                                         {shop, #{shop_token => "abcdef", token => none,
+                                                  token_kind => "bearer"}}])).
+
+the_name_of_a_file_is_no_secret_test() ->
+    ?assertEqual([], weft_deploy_secrets:in([{weft_kv_http, [{token, {file, "/etc/token"}}]},
+                                             {tls_options, [{password_file, "/etc/password"}]},
+                                             {webhook, #{secret_file => "/etc/weft/webhook"}}])).
+
+%% A path may be what only its receiver knows.
+of_a_webhook_the_url_is_one_if_it_has_a_path_test() ->
+    In = fun(Url) -> weft_deploy_secrets:in({weft_ops, [{webhook, #{url => Url}}]}) end,
+    [?assertEqual([{url, unicode:characters_to_binary(Url)}], In(Url))
+     || Url <- ["https://h/unsaid", <<"https://h:8080/?x=unsaid">>, "HTTP://h#unsaid"]],
+    [?assertEqual([], In(Url)) || Url <- ["https://h.example.org:8080", <<"https://h/">>,
+                                          {file, "/etc/weft/url"}]],
+    ?assertEqual([{url, <<"sesame">>}], In("https://shop:sesame@h")).
 
 %% As it is written, and as it is read.
 those_in_addresses_too_test() ->
@@ -70,9 +91,22 @@ errors_of_the_file_do_not_show_them_test_() ->
             end) || Terms <- Wrong].
 
 they_are_exported_to_no_file_test() ->
-    {ok, Spec} = weft_deploy_spec:new([{name, shop}, {family, web, #{weft => options()}}]),
     [begin
-         {error, Text} = weft_deploy_export:check(Kind, Spec),
-         ?assertMatch({match, _}, re:run(Text, "family web has a password"))
-     end || Kind <- weft_deploy_export:kinds() -- ["ansible"]],
-    ok = weft_deploy_export:check("ansible", Spec).
+         {ok, Spec} = weft_deploy_spec:new([{name, shop}, {family, web, Family}]),
+         [begin
+              {error, Text} = weft_deploy_export:check(Kind, Spec),
+              ?assertMatch({match, _}, re:run(Text, "family web has a secret \\(" ++ Key))
+          end || Kind <- weft_deploy_export:kinds() -- ["ansible"]],
+         ok = weft_deploy_export:check("ansible", Spec)
+     end || {Key, Family} <- [{"password", #{weft => options()}},
+                              {"token", #{env => [{weft_kv_http, [{token, ?PASSWORD}]}]}},
+                              {"url", env([{webhook, #{url => "https://h/unsaid"}}])}]].
+
+what_is_read_from_files_of_the_host_is_exported_test() ->
+    {ok, Spec} = weft_deploy_spec:new(
+                   [{name, shop},
+                    {family, web, env([{webhook, #{url => {file, "/etc/weft/url"},
+                                                   secret_file => "/etc/weft/webhook"}}])}]),
+    [ok = weft_deploy_export:check(Kind, Spec) || Kind <- weft_deploy_export:kinds()].
+
+env(OfOps) -> #{env => [{weft_ops, OfOps}]}.

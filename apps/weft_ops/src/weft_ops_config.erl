@@ -17,10 +17,11 @@
 %% directory, see `weft_ops_recorder'. Without this key it does not.
 %%
 %% `webhook': `#{url => "https://host/path"}': who is told of alarms, see `weft_ops_webhook'. No
-%% text of an error names the URL: it may be a secret.
+%% text of an error names the URL: it may be a secret, and in a file of its own then
+%% (`url => {file, Path}').
 -module(weft_ops_config).
 
--export([read/0, parse/1]).
+-export([read/0, parse/1, is_url/1]).
 -export_type([config/0, http/0, recording/0, webhook/0]).
 
 -define(WHERE, "weft_ops").
@@ -36,7 +37,8 @@
 
 -type http() :: #{port := inet:port_number(), ip := inet:ip_address(), hosts := [string()]}.
 -type recording() :: #{dir := file:filename_all(), bytes_max := pos_integer()}.
--type webhook() :: #{url := string(), secret_file := file:filename_all() | none,
+-type webhook() :: #{url := string() | {file, file:filename_all()},
+                     secret_file := file:filename_all() | none,
                      cacert_file := file:filename_all() | none, timeout_ms := pos_integer(),
                      queue_max := pos_integer(), tries_max := pos_integer(),
                      retry_ms := pos_integer(), retry_max_ms := pos_integer()}.
@@ -159,11 +161,15 @@ webhook([], #{url := Url} = Webhook) ->
                     Path =/= none, not is_path(Path)],
     Numbers = [{Key, maps:get(Key, Webhook)}
                || Key <- [timeout_ms, queue_max, tries_max, retry_ms, retry_max_ms]],
-    case {is_url(Url), Files, [Error || {Key, Value} <- Numbers,
-                                        {error, Error} <- [at_least(1, Key, Value)]]} of
-        {true, [], []} -> {ok, Webhook#{url := unicode:characters_to_list(Url)}};
+    case {is_url(Url) orelse is_file(Url), Files,
+          [Error || {Key, Value} <- Numbers, {error, Error} <- [at_least(1, Key, Value)]]} of
+        {true, [], []} -> {ok, Webhook#{url := case Url of
+                                                   {file, _} -> Url;
+                                                   _ -> unicode:characters_to_list(Url)
+                                               end}};
         {false, _, _} -> {error, "the url of webhook is none: make it a string that begins with "
-                                 "https:// or http:// and names a host"};
+                                 "https:// or http:// and names a host, or {file, Path} of a file "
+                                 "with it"};
         {true, [Key | _], _} -> {error, text("the ~ts of webhook is no path: make it a string",
                                              [Key])};
         {true, [], [Error | _]} -> {error, text("in webhook, ~ts", [Error])}
@@ -172,6 +178,8 @@ webhook([Key | _], _Webhook) ->
     {error, text("webhook has the unknown key ~0tp: remove it; there are ~ts",
                  [Key, listed(?WEBHOOK)])}.
 
+%% @doc Can that be the URL of a webhook?
+-spec is_url(term()) -> boolean().
 is_url(Url) when is_binary(Url); is_list(Url) ->
     try uri_string:parse(unicode:characters_to_list(Url)) of
         #{scheme := Scheme, host := [_ | _]} -> lists:member(Scheme, ["http", "https"]);
@@ -181,6 +189,9 @@ is_url(Url) when is_binary(Url); is_list(Url) ->
     end;
 is_url(_Url) ->
     false.
+
+is_file({file, Path}) -> is_path(Path);
+is_file(_Value) -> false.
 
 is_path(Dir) when is_binary(Dir) -> Dir =/= <<>>;
 is_path(Dir) -> Dir =/= "" andalso io_lib:char_list(Dir).

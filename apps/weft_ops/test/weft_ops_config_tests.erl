@@ -52,6 +52,7 @@ what_is_wrong_is_explained_test_() ->
              {[{webhook, #{url => "h/secret"}}], "the url of webhook is none: make it a string"},
              {[{webhook, #{url => "ftp://h/secret"}}], "the url of webhook is none"},
              {[{webhook, #{url => 7}}], "the url of webhook is none"},
+             {[{webhook, #{url => {file, ""}}}], "the url of webhook is none"},
              {[{webhook, #{url => "http://h", secret => "x"}}], "webhook has the unknown key secr"},
              {[{webhook, #{url => "http://h", secret_file => 7}}], "the secret_file of webhook is"},
              {[{webhook, #{url => "http://h", queue_max => 0}}],

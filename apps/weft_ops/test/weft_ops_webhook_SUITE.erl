@@ -13,7 +13,8 @@
          end_per_testcase/2]).
 -export([what_happens_to_an_alarm_is_told/1, a_slow_receiver/1, an_absent_receiver/1,
          an_angry_receiver/1, a_receiver_that_refuses/1, too_many_wait/1,
-         without_its_secret_nothing_is_told/1, tls_is_verified/1, without_certificates_it_waits/1,
+         without_its_secret_nothing_is_told/1, its_url_is_read_from_a_file/1, tls_is_verified/1,
+         without_certificates_it_waits/1,
          a_client_that_ended_is_started_again/1, a_killed_process_comes_back/1,
          no_secret_is_in_the_log/1]).
 -export([init/2, log/2]).
@@ -27,9 +28,9 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     [what_happens_to_an_alarm_is_told, a_slow_receiver, an_absent_receiver, an_angry_receiver,
-     a_receiver_that_refuses, too_many_wait, without_its_secret_nothing_is_told, tls_is_verified,
-     without_certificates_it_waits, a_client_that_ended_is_started_again,
-     a_killed_process_comes_back, no_secret_is_in_the_log].
+     a_receiver_that_refuses, too_many_wait, without_its_secret_nothing_is_told,
+     its_url_is_read_from_a_file, tls_is_verified, without_certificates_it_waits,
+     a_client_that_ended_is_started_again, a_killed_process_comes_back, no_secret_is_in_the_log].
 
 init_per_suite(Config) ->
     [{ok, _} = application:ensure_all_started(App) || App <- [cowboy, inets, ssl]],
@@ -150,6 +151,20 @@ without_its_secret_nothing_is_told(Config) ->
     ?assertEqual([], heard(Config)),
     ok = file:write_file(File, ?SECRET),
     until(fun() -> heard(Config) =/= [] end),
+    ?assertMatch([{1, _, true}], heard(Config)).
+
+%% It may come later, or be nonsense at first.
+its_url_is_read_from_a_file(Config) ->
+    File = filename:join(?config(priv_dir, Config), "url"),
+    Port = receives(200, Config),
+    ok = begin_hook(#{url => {file, File}}, Port, Config),
+    ok = tell([1]),
+    until(fun() -> count(failed, Config) > 1 end),
+    ok = file:write_file(File, "127.0.0.1" ?PATH),
+    Failed = count(failed, Config),
+    until(fun() -> count(failed, Config) > Failed + 1 end),
+    ok = file:write_file(File, [url(Port), $\n]),
+    until(fun() -> count(sent, Config) =:= 1 end),
     ?assertMatch([{1, _, true}], heard(Config)).
 
 %% A certificate of somebody else is none; with the right one for all it works.

@@ -40,4 +40,5 @@ a_log_names_neither_password_nor_path_test_() ->
     [?_assertEqual(Place, weft_ops_webhook_message:place(Url))
      || {Url, Place} <- [{"https://name:password@host:8443/secret?key=1", "https://host:8443"},
                          {"http://host/secret", "http://host"}, {"secret", "a webhook"},
-                         {"https://[::1]/secret", "https://::1"}]].
+                         {"https://[::1]/secret", "https://::1"},
+                         {{file, <<"/etc/weft/url">>}, "the URL in /etc/weft/url"}]].

@@ -34,7 +34,7 @@ check(Kind, #{families := Families, topology := Topology} = Spec) ->
                           {Key, _} <- weft_deploy_secrets:in(Term)] of
         [] -> names(Kind, Spec);
         [{Where, Key} | _] ->
-            {error, io_lib:format("~ts has a password (~ts), which would be in clear in these "
+            {error, io_lib:format("~ts has a secret (~ts), which would be in clear in these "
                                   "files: have it read from a file of the host", [Where, Key])}
     end.
 

@@ -1,9 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What nobody is to read: the cookie, and passwords in settings of weft and of applications.
+%% @doc What nobody is to read: the cookie, and secrets in settings of weft and of applications.
 %% Pure.
 %%
-%% A password is text beside a key that has `password', `passphrase' or `secret' in its name, and
-%% what is between the name of a user and the host in an address, as in `amqp://shop:PASSWORD@host'.
+%% A secret is text beside a key that has `password', `passphrase' or `secret' in its name, or whose
+%% name is `token' or ends in `_token'; but not the name of a file that has it, beside a key that
+%% ends in `_file'. So is what is between the name of a user and the host in an address, as in
+%% `amqp://shop:PASSWORD@host', and the `url' of a `webhook' with more than a host in it.
 %% Other secrets are not known for what they are.
 -module(weft_deploy_secrets).
 
@@ -15,10 +17,12 @@
 %% Shorter ones would be found in words that are none.
 -define(LETTERS_MIN, 4).
 
-%% @doc The passwords in a term, such as the families of a deployment.
+%% @doc The secrets in a term, such as the families of a deployment.
 -spec in(term()) -> [secret()].
 in(Term) -> lists:usort(found(Term)).
 
+found({webhook, #{url := Url} = Webhook}) ->
+    [{url, Text} || {ok, Text} <- [text(Url)], has_path(Text)] ++ found(Webhook);
 found({Key, Value}) when is_atom(Key) ->
     case {is_secret(Key), text(Value)} of
         {true, {ok, Text}} -> [{Key, Text}];
@@ -36,8 +40,12 @@ found(Map) when is_map(Map) -> found(maps:to_list(Map));
 found(_Other) -> [].
 
 is_secret(Key) ->
-    re:run(atom_to_binary(Key), "password|passphrase|secret",
-           [caseless, {capture, none}]) =:= match.
+    re:run(atom_to_binary(Key), "^(?!.*_file$)(.*(password|passphrase|secret)|(.*_)?token$)",
+           [caseless, dollar_endonly, {capture, none}]) =:= match.
+
+%% weft_ops takes it for a secret, too: see `weft_ops_webhook_message:place'.
+has_path(Url) ->
+    re:run(Url, "^[a-z]+://[^/?#]*/?$", [caseless, {capture, none}]) =:= nomatch.
 
 %% As it is written, and as a program reads it, which may put it into its log.
 in_address(Text) ->

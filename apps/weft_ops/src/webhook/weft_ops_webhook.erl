@@ -7,8 +7,8 @@
 %% message and goes on. What was sent, has failed and was dropped is counted for the node.
 %%
 %% Neither the URL nor the secret is in a log or in the report of a crash: the process reads them
-%% from the configuration itself, the secret from its file each time, and shows a state without
-%% them. When the process is killed, what waits is lost.
+%% from the configuration itself, what is in files each time, and shows a state without them. When
+%% the process is killed, what waits is lost.
 -module(weft_ops_webhook).
 -behaviour(gen_server).
 
@@ -139,7 +139,13 @@ requested(Body, #hook{config = #{timeout_ms := TimeoutMs} = Config} = Hook) ->
             done(absent, {error, Text}, Hook)
     end.
 
-posted(Body, #{url := Url} = Config) ->
+posted(Body, Config) ->
+    case url(Config) of
+        {ok, Url} -> posted(Body, Url, Config);
+        {error, Text} -> {error, Text}
+    end.
+
+posted(Body, Url, Config) ->
     case {secret(Config), tls(Url, Config)} of
         {{ok, Secret}, {ok, Tls}} ->
             Headers = weft_ops_webhook_message:headers(Body, Secret),
@@ -167,15 +173,30 @@ cancelled(Ref) ->
     catch exit:_ -> ok
     end.
 
-%% It may be replaced while the node runs. Without it nothing is told: that could be anybody's.
-secret(#{secret_file := none}) ->
-    {ok, none};
-secret(#{secret_file := File}) ->
+url(#{url := {file, File}}) ->
+    case content(File) of
+        {ok, Text} ->
+            case weft_ops_config:is_url(Text) of
+                true -> {ok, unicode:characters_to_list(Text)};
+                false -> {error, io_lib:format("what is in ~ts is no URL", [File])}
+            end;
+        {error, Text} ->
+            {error, Text}
+    end;
+url(#{url := Url}) ->
+    {ok, Url}.
+
+%% Without it nothing is told: that could be anybody's.
+secret(#{secret_file := none}) -> {ok, none};
+secret(#{secret_file := File}) -> content(File).
+
+%% It may be replaced while the node runs.
+content(File) ->
     case file:read_file(File) of
         {ok, Text} ->
             case string:trim(Text) of
                 <<>> -> {error, io_lib:format("~ts is empty", [File])};
-                Secret -> {ok, Secret}
+                Content -> {ok, Content}
             end;
         {error, Reason} ->
             {error, io_lib:format("~ts: ~ts", [File, file:format_error(Reason)])}

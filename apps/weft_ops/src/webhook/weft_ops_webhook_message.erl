@@ -42,8 +42,10 @@ headers(Body, Secret) ->
      | headers(Body, none)].
 
 %% @doc Of a URL what may be in a log: neither a name and a password, nor a path, which may be a
-%% secret too.
--spec place(string()) -> string().
+%% secret too. Of one in a file it is the name of that.
+-spec place(string() | {file, file:filename_all()}) -> string().
+place({file, File}) ->
+    lists:flatten(io_lib:format("the URL in ~ts", [File]));
 place(Url) ->
     case uri_string:parse(Url) of
         #{scheme := Scheme, host := Host} = Parts ->
