@@ -8,6 +8,9 @@
 -export([start_link/1]).
 -export([init/1]).
 
+%% The recorder may wait ten seconds for silent agents before it writes what it has.
+-define(RECORDER_ENDS_MS, 15000).
+
 -spec start_link(weft_ops_config:config()) -> {ok, pid()} | {error, term()}.
 start_link(Config) ->
     weft_supervisor:start_link({local, ?MODULE}, ?MODULE, Config).
@@ -23,4 +26,5 @@ init(Config) ->
            #{id => weft_ops_telemetry, start => {weft_ops_telemetry, start_link, []}},
            #{id => weft_ops_agent, start => {weft_ops_agent, start_link, [Config]}},
            #{id => weft_ops_sampler, start => {weft_ops_sampler, start_link, [Config]}},
-           #{id => weft_ops_recorder, start => {weft_ops_recorder, start_link, [Config]}}]}}.
+           #{id => weft_ops_recorder, start => {weft_ops_recorder, start_link, [Config]},
+             shutdown => ?RECORDER_ENDS_MS}]}}.

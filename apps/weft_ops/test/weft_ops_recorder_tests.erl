@@ -68,6 +68,25 @@ a_chunk_that_takes_no_more_is_written_and_another_one_begun() ->
                      {Last, Before})
     end).
 
+who_can_not_write_now_records_all_the_same_test_() ->
+    {timeout, 60, fun who_can_not_write_now_records_all_the_same/0}.
+
+who_can_not_write_now_records_all_the_same() ->
+    recorded(prompt, fun() ->
+                         _ = asked(),
+                         ok = sys:suspend(weft_ops_recorder),
+                         ?assertEqual({error, timeout}, weft_ops_recorder:flush(1)),
+                         ok = sys:resume(weft_ops_recorder),
+                         ?assertEqual(ok, weft_ops_recorder:flush())
+                     end),
+    ?assertEqual({error, not_recording}, weft_ops_recorder:flush()).
+
+%% It is killed after that time. A look takes up to 5 s for events and 5 s for the picture.
+its_end_waits_for_a_look_and_for_the_disk_test() ->
+    {ok, {_, Children}} = weft_ops_parts_sup:init(#{}),
+    [EndsMs] = [Ms || #{id := weft_ops_recorder, shutdown := Ms} <- Children],
+    ?assert(EndsMs >= 12000).
+
 %% Of a record: as it was before that was added.
 without_last(Record) -> list_to_tuple(lists:droplast(tuple_to_list(Record))).
 
@@ -84,6 +103,7 @@ recorded(How, Asserted) ->
 
 beside_agent(How, Fun) ->
     ok = weft_view:new(),
+    ok = forgotten(),
     Test = self(),
     {Agent, Ref} = spawn_monitor(fun() -> agent(Test, How) end),
     true = register(weft_ops_agent, Agent),
@@ -106,6 +126,9 @@ code_that_is_loaded_goes_on_test() ->
     ?assertEqual({ok, Recorder}, weft_ops_recorder:code_change(before, WithoutAgents, [])).
 
 asked() -> receive {events_of, LastMs} -> LastMs end.
+
+%% What an agent of the test before was asked.
+forgotten() -> receive {events_of, _} -> forgotten() after 0 -> ok end.
 
 since_ms() ->
     LastMs = asked(),

@@ -11,7 +11,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/1, flush/0]).
+-export([start_link/1, flush/0, flush/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, code_change/3]).
 
 -define(CHUNK_MS, 60000).
@@ -43,11 +43,18 @@ start_link(#{recording := none}) ->
 start_link(#{recording := Recording, sample_ms := PeriodMs}) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, {Recording, PeriodMs}, []).
 
-%% @doc Writes what was gathered since the last chunk, so that it can be read.
--spec flush() -> ok | {error, not_recording}.
-flush() ->
-    try gen_server:call(?MODULE, flush, 2 * ?TIMEOUT_MS)
-    catch exit:_ -> {error, not_recording}
+%% @doc Writes what was gathered since the last chunk, so that it can be read. It may have to wait
+%% until silent agents are waited for no more, and for the disk.
+-spec flush() -> ok | {error, not_recording | timeout}.
+flush() -> flush(3 * ?TIMEOUT_MS).
+
+%% @doc The same, with the time to wait. After `timeout' it is written later.
+-spec flush(TimeoutMs :: pos_integer()) -> ok | {error, not_recording | timeout}.
+flush(TimeoutMs) ->
+    try gen_server:call(?MODULE, flush, TimeoutMs)
+    catch
+        exit:{timeout, _} -> {error, timeout};
+        exit:_ -> {error, not_recording}
     end.
 
 %% @private
