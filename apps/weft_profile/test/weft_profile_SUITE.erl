@@ -256,13 +256,28 @@ calls_over_two_gateways(Config) ->
            end,
     ?assert(10 * length(Seen(NodeA, NodeD, [NodeB, NodeC])) >= 9 * length(Calls)),
     ?assert(length(Seen(NodeD, NodeA, [NodeC, NodeB])) >= ?CALLS),
+    hops_are_in_the_trace(Profile, Config),
+    nodes_of_a_group(A, [NodeA, NodeB]),
+    [await_clean(Ref) || Ref <- Refs],
+    os:getenv("FULL") =/= false andalso it_opens_in_speedscope(A, Nodes, Config).
+
+hops_are_in_the_trace(#{flows := Flows} = Profile, Config) ->
     File = filename:join(?config(priv_dir, Config), "hops.json"),
     {ok, [File], 0} = weft_profile:write(Profile, #{file => File, max_bytes => 1 bsl 30}),
     {ok, Json} = file:read_file(File),
     #{steps := Steps} = weft_profile_trace_check:check(Json),
-    ?assertEqual(lists:sum([length(Hops) || #{hops := Hops} <- Flows]), Steps),
-    [await_clean(Ref) || Ref <- Refs],
-    os:getenv("FULL") =/= false andalso it_opens_in_speedscope(A, Nodes, Config).
+    ?assertEqual(lists:sum([length(Hops) || #{hops := Hops} <- Flows]), Steps).
+
+nodes_of_a_group(Ref, Members) ->
+    ok = weft_test_nodes:call(Ref, weft_group, configure, [#{pair => Members}]),
+    weft_test_nodes:until(fun() ->
+                              weft_test_nodes:call(Ref, weft_group, members, [pair])
+                                  =:= {ok, Members}
+                          end),
+    {ok, #{nodes := Recorded}, []} = record(Ref, {group, pair}, #{seconds => 0.1}),
+    ?assertEqual(Members, [Node || #{node := Node} <- Recorded]),
+    ?assertEqual({error, "no group nobody is known here"},
+                 record(Ref, {group, nobody}, #{seconds => 0.1})).
 
 %% From its folder, in a browser, without a server: what called, what answered, and both gateways.
 %% A short one: a browser that draws without a graphics card takes long for many calls.
