@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc There is one table of goals, `weft_report_targets': each row of the page of goals has the
 %% goal and the verdict that a report of the same data has for that cell, or none if that has none.
+%% One goal stands outside of it: that of the time to deploy nodes.
 -module(weft_goals_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -19,6 +20,18 @@ rows_have_the_goals_of_the_reports_test_() ->
     [?_assert(length(Rows) > 30)
      | [{Template, ?_assertEqual(by_report(Of, map_get(Run, Judged)), said(Template, Page))}
         || {Template, {Run, _, _, _} = Of} <- Rows]].
+
+%% However many there are. How much the line explains of these data is in the guide.
+the_time_to_deploy_nodes_is_on_a_line_test() ->
+    {ok, Text} = file:read_file(filename:join(?DATA, "deploy/times.csv")),
+    [Head | Rows] = [binary:split(Line, <<",">>, [global])
+                     || Line <- binary:split(Text, <<"\n">>, [global, trim_all])],
+    ?assertMatch([_, <<"nodes">>, <<"up_s">> | _], Head),
+    Points = [{binary_to_integer(Nodes), binary_to_float(UpS)} || [_, Nodes, UpS | _] <- Rows],
+    {{Fewest, _}, {Most, _}} = {lists:min(Points), lists:max(Points)},
+    ?assertEqual({5, 200}, {Fewest, Most}),
+    {_Slope, _Height, Explained} = weft_report_line:fit(Points),
+    ?assert(Explained >= 0.98).
 
 %% A row of a table about one number: of which run, cell and metric it is, and against what.
 row({"| " ++ _ = Template, [{ratio, {Run, Cell, Metric}}, {low, _}, {high, _}]}) ->
