@@ -28,6 +28,8 @@
                 {grace_ms, #{default => ?SAMPLE_MS, unreachable => ?SAMPLE_MS}}]).
 %% Thresholds that two nodes reach.
 -define(LOW, #{crossing_bytes_per_s => 20000, lane_bytes_per_s => 20000, queued_bytes => 1000000}).
+%% Less than one flood, and more than all questions to agents.
+-define(HOT, #{relayed_bytes_per_s => 500000}).
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
 -define(NAMES, [n1, n2, n3, n4, n5]).
 -define(G1, {group, g1}).
@@ -276,10 +278,12 @@ a_killed_node_is_an_alarm(Config) ->
 
 traffic_between_groups_is_told(Config) ->
     [N1, _, _, N4, N5] = ?config(nodes, Config),
-    until(fun() -> reported(N4) =:= ?NAMES end),
+    begun_again(N1, set_env, [weft_ops, thresholds, ?HOT]),
+    until(fun() -> {agents(N4), reported(N4)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end),
     Flood = call(N1, erlang, spawn, [?MODULE, flood, [node_name(n5)]]),
     Crosses = {crosses_groups, node_name(n1), node_name(n5)},
-    until(fun() -> lists:keymember(Crosses, 1, alarms(N4)) end),
+    Hot = {hot_gateway, node_name(n3), node_name(n3)},
+    until(fun() -> [Crosses, Hot] -- [Id || {Id, _} <- alarms(N4)] =:= [] end),
     Expected = [node_name(N) || N <- [n1, n5, n3]],
     until(fun() ->
               case call(N4, weft_ops, traffic, []) of
@@ -291,7 +295,9 @@ traffic_between_groups_is_told(Config) ->
     ?assertNot(lists:keymember({bypasses_gateways, node_name(n1), node_name(n5)}, 1, alarms(N5))),
     until(fun() -> logged(N1, "NOTICE", ["crosses_groups on ", n1, ": [0-9]+ bytes/s with "]) end),
     true = call(N1, erlang, exit, [Flood, kill]),
-    until(fun() -> not lists:keymember(Crosses, 1, alarms(N4)) end).
+    until(fun() -> [Crosses, Hot] -- [Id || {Id, _} <- alarms(N4)] =:= [Crosses, Hot] end),
+    begun_again(N1, unset_env, [weft_ops, thresholds]),
+    until(fun() -> {agents(N4), reported(N4)} =:= {[{?G1, n1}, {?G2, n3}], ?NAMES} end).
 
 %% With so many processes that compute each waits for its turn; until it is told.
 a_busy_node_is_told(Config) ->
@@ -458,8 +464,8 @@ faults_of_two_nodes_are_told(Config) ->
     %% That is not over for a minute.
     raised([link_flaps], flap, [node_name(d)], C),
     ok = call(C, weft_fault, cut, [node_name(d)]),
-    raised([queue_grows], pile, [node_name(d), 20], C),
-    over([queue_grows], C),
+    raised([queue_grows, senders_suspended], pile, [node_name(d), 20], C),
+    over([queue_grows, senders_suspended], C),
     until(fun() -> call(D, net_adm, ping, [node_name(c)]) =:= pong end),
     a_free_node_joins_one_without_weft_ops(C, D).
 
