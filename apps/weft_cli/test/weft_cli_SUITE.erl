@@ -302,8 +302,9 @@ profile_records_nodes(Config) ->
     [?assertMatch({_, {match, _}}, {Words, re:run(Text, Words)})
      || Words <- ["n01 +\\d+ +", "n01 +-> +n04 +\\d+ +median .* by way of n0[23]", "trace.json"]],
     [?assert(filelib:file_size(filename:join(Dir, File)) > 100)
-     || File <- ["trace.json", "summary.html", "flame.svg", "speedscope/trace.js",
-                 "speedscope/index.html"]],
+     || File <- ["trace.json", "flame.svg", "speedscope/trace.js", "speedscope/index.html"]],
+    {ok, Page} = file:read_file(filename:join(Dir, "summary.html")),
+    ?assertMatch({match, _}, re:run(Page, "Which processes talk to which: [1-9]")),
     %% A node that stands still while it is traced goes on with that for longer.
     await(fun() ->
                   #{nodes := [#{ended := "time",
@@ -319,7 +320,8 @@ profile_records_nodes(Config) ->
     {4, _} = run(["profile", "nobody"], Config),
     {0, Json} = run(["profile", "--group", "left", "--seconds", "1", "--out", Dir, "--json"],
                     Config),
-    {ok, #{<<"nodes">> := OfGroup}} = weft_json:decode(unicode:characters_to_binary(Json)),
+    {ok, #{<<"nodes">> := OfGroup, <<"talks">> := _}} =
+        weft_json:decode(unicode:characters_to_binary(Json)),
     ?assertEqual(["n01", "n02", "n03"],
                  [short(binary_to_list(Node)) || #{<<"node">> := Node} <- OfGroup]),
     {4, Unknown} = run(["profile", "--group", "nobodys"], Config),

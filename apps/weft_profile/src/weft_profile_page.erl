@@ -72,7 +72,7 @@ sampled(Nodes) ->
      || #{node := Node, windows := Windows, sampled := #{window_ms := Ms, every_ms := EveryMs}}
             <- Nodes].
 
-short(Node) -> hd(string:split(atom_to_binary(Node), "@")).
+short(Node) -> weft_profile_recording:short(Node).
 
 reason(events) -> "there were as many events as may be kept";
 reason(rate) -> "there were more events per second than it was allowed to record";
@@ -125,7 +125,7 @@ area(Class, [{First, _} | _] = Points, Base) ->
 messages(#{flows := []}, _Summary) ->
     section("Messages between nodes", "None of these nodes sent a message to another one of them.",
             []);
-messages(#{flows := Flows, to := To} = Profile, #{messages := Rows}) ->
+messages(#{flows := Flows, to := To} = Profile, #{messages := Rows, talks := Talks}) ->
     section("Messages between nodes",
             "From the moment of sending to that in which the receiver takes the message from the "
             "network; how long it then waits in the queue of the process is not in it.",
@@ -134,6 +134,7 @@ messages(#{flows := Flows, to := To} = Profile, #{messages := Rows}) ->
                [[short(From), short(Other), Count, P50, P99, Max, way(Way)]
                 || #{from := From, to := Other, count := Count, p50_us := P50, p99_us := P99,
                      max_us := Max, way := Way} <- Rows]),
+             talks(Talks, length(Flows)),
              ?T(figure, [],
                 [?T(figcaption, [], "Close up: the messages that are nearest to each other"),
                  weft_profile_timeline:picture(
@@ -142,6 +143,20 @@ messages(#{flows := Flows, to := To} = Profile, #{messages := Rows}) ->
                 [?T(figcaption, [], "The whole time; of many messages some"),
                  weft_profile_timeline:picture(
                    weft_profile_timeline:spread(Flows, ?ARROWS_ALL), {0, To}, Profile)])]).
+
+talks(Talks, Of) ->
+    Counts = [Count || #{count := Count} <- Talks],
+    [?T(figure, [],
+        [?T(figcaption, [],
+            ?E(io_lib:format("Which processes talk to which: ~b of ~b messages. Left who sends, "
+                             "right who receives; a wide line is many messages",
+                             [lists:sum(Counts), Of]))),
+         weft_profile_talks:picture(Talks)]),
+     table(["Sender", "On", "Receiver", "On", "Messages", "Median, µs", "Kinds"],
+           [[Process, short(From), Other, short(To), Count, P50,
+             lists:join(", ", [Kind || #{kind := Kind} <- Kinds])]
+            || #{from := From, from_process := Process, to := To, to_process := Other,
+                 count := Count, p50_us := P50, kinds := Kinds} <- Talks])].
 
 way([]) -> "not known";
 way([_, _]) -> "direct";
@@ -213,4 +228,5 @@ style() ->
     ".chart .x { text-anchor: middle; } .grid { stroke: var(--line); stroke-width: .7; }\n"
     ".run, .runs { fill: var(--run); } .waits { fill: var(--wait); } .gc { fill: var(--gc); }\n"
     ".limit { stroke: var(--dim); stroke-dasharray: 4 3; }\n"
-    ".flow { stroke: var(--flow); stroke-width: 1.2; fill: none; } .head { fill: var(--flow); }\n".
+    ".flow { stroke: var(--flow); stroke-width: 1.2; fill: none; } .head { fill: var(--flow); }\n"
+    ".talk { stroke: var(--flow); stroke-opacity: .6; fill: none; }\n".

@@ -3,7 +3,7 @@
 %% and numbers are made of. Pure. Times of a profile are nanoseconds since the first event of all.
 -module(weft_profile_recording).
 
--export([profile/1, name/2, ms/1]).
+-export([profile/1, name/2, short/1, ms/1]).
 -export_type([part/0, profile/0, side/0]).
 
 %% What was fetched from a node, with its clock.
@@ -73,6 +73,10 @@ name(Pid, #{names := Names}) ->
                          #{Pid := Name} -> [Name, " ", Short];
                          #{} -> Short
                      end).
+
+%% @doc A node in a word.
+-spec short(node()) -> binary().
+short(Node) -> hd(string:split(atom_to_binary(Node), "@")).
 
 %% @doc Nanoseconds in milliseconds.
 -spec ms(integer()) -> float().

@@ -12,7 +12,8 @@
 -export_type([summary/0]).
 
 -type summary() :: #{nodes := [map()], running := [map()], waiting := [map()], gc := [map()],
-                     messages := [map()], counts := weft_profile_flows:counts(), ms := float()}.
+                     messages := [map()], talks := [weft_profile_talks:row()],
+                     counts := weft_profile_flows:counts(), ms := float()}.
 
 -define(TOP, 15).
 
@@ -23,7 +24,8 @@ summary(#{nodes := Sides, flows := Flows, counts := Counts, to := To, ways := Wa
       running => top(running_ms, lists:append([running(Side) || Side <- Sides])),
       waiting => top(waiting_ms, lists:append([waiting(Side) || Side <- Sides])),
       gc => top(gc_ms, lists:append([collected(Side) || Side <- Sides])),
-      messages => messages(Flows, Ways), counts => Counts, ms => ms(To)}.
+      messages => messages(Flows, Ways), talks => weft_profile_talks:rows(Flows, Sides),
+      counts => Counts, ms => ms(To)}.
 
 ms(Ns) -> weft_profile_recording:ms(Ns).
 

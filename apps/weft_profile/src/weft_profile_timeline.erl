@@ -4,7 +4,7 @@
 %% Gateways between the nodes have a row with all that ran on them. Pure.
 -module(weft_profile_timeline).
 
--export([picture/3, busiest/2, spread/2]).
+-export([picture/3, busiest/2, spread/2, fitting/1]).
 
 -define(T, weft_report_html:tag).
 -define(E, weft_report_html:text).
@@ -99,8 +99,11 @@ row(Who, Y, Side, Span, Scale) ->
      [slice(Slice, Y, Span, Scale, Side) || Slice <- seen(Who, Span, Side)]].
 
 label({_Node, all}, _Side) -> "all that ran on this gateway";
-label(Pid, Side) ->
-    Name = weft_profile_recording:name(Pid, Side),
+label(Pid, Side) -> fitting(weft_profile_recording:name(Pid, Side)).
+
+%% @doc As much of the name of a process as there is room for; its end tells processes apart.
+-spec fitting(binary()) -> unicode:chardata().
+fitting(Name) ->
     case string:length(Name) of
         Long when Long > ?LABEL_LETTERS -> ["…", string:slice(Name, Long - ?LABEL_LETTERS + 1)];
         _ -> Name

@@ -256,10 +256,18 @@ calls_over_two_gateways(Config) ->
            end,
     ?assert(10 * length(Seen(NodeA, NodeD, [NodeB, NodeC])) >= 9 * length(Calls)),
     ?assert(length(Seen(NodeD, NodeA, [NodeC, NodeB])) >= ?CALLS),
+    callers_talk_to_the_server(Profile, NodeA, NodeD),
     hops_are_in_the_trace(Profile, Config),
     nodes_of_a_group(A, [NodeA, NodeB]),
     [await_clean(Ref) || Ref <- Refs],
     os:getenv("FULL") =/= false andalso it_opens_in_speedscope(A, Nodes, Config).
+
+callers_talk_to_the_server(Profile, Here, There) ->
+    #{talks := Talks} = weft_profile_summary:summary(Profile),
+    ?assertMatch([_, _, _],
+                 [Caller || #{from := From, from_process := Caller, to := To,
+                              to_process := <<"profile_echo ", _/binary>>} <- Talks,
+                            {From, To} =:= {Here, There}]).
 
 hops_are_in_the_trace(#{flows := Flows} = Profile, Config) ->
     File = filename:join(?config(priv_dir, Config), "hops.json"),

@@ -58,7 +58,7 @@ the_checker_can_fail_test() ->
 
 numbers_test() ->
     #{nodes := Nodes, running := [First | _], waiting := Waiting, gc := Gc, messages := Messages,
-      ms := Ms} = weft_profile_summary:summary(profile()),
+      talks := Talks, ms := Ms} = weft_profile_summary:summary(profile()),
     ?assert(Ms >= 100),
     [?assertMatch(#{ended := time, dropped := 0, migrations := 0, queue_max := 2}, Node)
      || Node <- Nodes],
@@ -68,8 +68,8 @@ numbers_test() ->
     [?assertMatch(#{minor := 20, major := 0, gc_ms := 0.0004}, Row) || Row <- Gc],
     [?assert(P50 =< P99 andalso P99 =< Max)
      || #{p50_us := P50, p99_us := P99, max_us := Max} <- Messages],
-    ?assertEqual(length(maps:get(flows, profile())),
-                 lists:sum([Count || #{count := Count} <- Messages])).
+    [?assertEqual(length(maps:get(flows, profile())), lists:sum([Count || #{count := Count} <- Of]))
+     || Of <- [Messages, Talks]].
 
 concurrency_keeps_the_sum_test() ->
     #{nodes := Sides, to := To} = profile(),
@@ -102,8 +102,11 @@ the_page_shows_all_test() ->
     Ways = #{{First, Second} => [First, gateway@host, Second]},
     Page = xml(weft_profile_page:page(Profile#{ways := Ways}, ["flame.svg"])),
     ?assertEqual(1, count("//a[@href='flame.svg']", Page)),
-    ?assertEqual(length(Sides) + 2, count("//svg", Page)),
-    ?assertEqual(5, count("//table", Page)),
+    ?assertEqual(length(Sides) + 3, count("//svg", Page)),
+    ?assertEqual(6, count("//table", Page)),
+    #{messages := Pairs} = weft_profile_summary:summary(Profile),
+    %% One process of each node sends and receives.
+    ?assertEqual(length(Pairs), count("//path[@class='talk']", Page)),
     ?assert(count("//polyline[@class='flow']", Page) > 20),
     ?assert(count("//rect[@class='run']", Page) > 20),
     ?assertEqual(0, count("//p[@class='warning']", Page)).
