@@ -67,11 +67,13 @@ sums_leave_out_what_is_unknown_test() ->
 
 look(Count, Height) -> look(Count, Height, []).
 
-look(Count, Height, Lost) ->
+look(Count, Height, Lost) -> look(Count, Height, Lost, #{}).
+
+look(Count, Height, Lost, Alarms) ->
     Nodes = [list_to_atom("n" ++ integer_to_list(N) ++ "@h") || N <- lists:seq(1, Count)],
     Picture = #{links => #{used => 1}, sessions => 2, circuits => [], resumes => 3},
     Rows = weft_cli_rates:rows(Nodes, #{}, maps:from_list([{N, status(1, 1, 1)} || N <- Nodes])),
-    Text = weft_cli_watch:text(#{name => "x", lost => Lost}, Picture, Rows, Height),
+    Text = weft_cli_watch:text(#{name => "x", lost => Lost}, Picture, Rows, Alarms, Height),
     string:split(string:trim(unicode:characters_to_list(Text)), "\n", all).
 
 every_node_has_a_line_test() ->
@@ -91,9 +93,28 @@ hosts_that_are_lost_have_a_line_each_test() ->
                   "b can not be reached: refused"], look(1, 10, Lost)),
     ?assertEqual(9, length(look(30, 10, Lost))).
 
+%% The worst ones first, and as many as fit into a line.
+alarms_have_the_last_line_test() ->
+    Alarm = fun(Severity, Kind, Node) ->
+                #{severity => Severity, kind => Kind, node => Node, text => <<"x">>}
+            end,
+    Alarms = [Alarm(note, lanes_unequal, 'a@h'), Alarm(warning, busy, 'b@h'),
+              Alarm(critical, silent, 'c@h'), Alarm(warning, busy, 'd@h')],
+    Line = fun(Of, Silent) ->
+               lists:last(look(30, 10, [], #{alarms => Of, silent => Silent}))
+           end,
+    ?assertEqual("4 alarms: critical silent c, warning busy b, warning busy d and 1 more "
+                 "(weft alarms)", Line(Alarms, [])),
+    ?assertEqual("1 alarm: note lanes_unequal a (weft alarms); no agent answered for group x, "
+                 "node y@h", Line(lists:sublist(Alarms, 1), [<<"group x">>, <<"node y@h">>])),
+    ?assertEqual("no alarms", Line([], [])),
+    ?assertEqual(9, length(look(30, 10, [], #{alarms => [], silent => []}))),
+    ?assertMatch([_, "", "node" ++ _, "n1 " ++ _, "all " ++ _, "no alarms"],
+                 look(1, infinity, [], #{alarms => [], silent => []})).
+
 what_is_on_a_lost_host_is_not_known_test() ->
     #{nodes := Nodes} = weft_local_picture:of_statuses(#{nodes => [?A, ?B], unknown => [?B]}, #{}),
     ?assertEqual([#{node => ?A, running => false}, #{node => ?B, running => undefined}], Nodes),
     Picture = #{links => #{used => 0}, sessions => 0, circuits => [], resumes => 0},
-    Text = weft_cli_watch:text(#{name => "x", lost => []}, Picture, Nodes, infinity),
+    Text = weft_cli_watch:text(#{name => "x", lost => []}, Picture, Nodes, #{}, infinity),
     ?assertMatch({match, _}, re:run(Text, "0 of 2 nodes up.*\na +down\nb +not known\n", [dotall])).

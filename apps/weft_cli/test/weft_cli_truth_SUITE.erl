@@ -422,7 +422,30 @@ commands_ask_the_agents(Config) ->
                     <<"at_ms">> := AtMs, <<"comment">> := null} when is_integer(AtMs), Row)
      || Row <- Rows],
     {0, Text} = weft(["alarms"], Config),
-    ?assertMatch({match, _}, re:run(Text, "^(no alarms\n|since +severity +kind +node +what\n)")).
+    ?assertMatch({match, _}, re:run(Text, "^(no alarms\n|since +severity +kind +node +what\n)")),
+    watch_does_not_wait_for_agents(Config).
+
+%% The first sample may be there before they have answered.
+watch_does_not_wait_for_agents(Config) ->
+    Watched = fun(Count) ->
+                  {0, Lines} = weft(["watch", "--interval", "0.3", "--count", Count, "--json"],
+                                    Config),
+                  {ok, Last} = weft_json:decode(lists:last(string:lexemes(Lines, "\n"))),
+                  Last
+              end,
+    until(fun() ->
+              #{<<"alarms">> := Alarms, <<"silent">> := Silent} = Watched("3"),
+              is_list(Alarms) andalso Silent =:= []
+          end, ?WAIT_MS),
+    until(fun() ->
+              {0, Text} = weft(["watch", "--interval", "0.3", "--count", "3"], Config),
+              re:run(Text, "^(no alarms$|[0-9]+ alarms?: )", [multiline]) =/= nomatch
+          end, ?WAIT_MS),
+    [ok = evaluated(Node, "sys", "suspend(weft_ops_agent)", Config) || Node <- nodes_of()],
+    try until(fun() -> #{<<"alarms">> := Alarms} = Watched("1"), Alarms =:= null end, ?WAIT_MS)
+    after
+        [ok = evaluated(Node, "sys", "resume(weft_ops_agent)", Config) || Node <- nodes_of()]
+    end.
 
 told(Config) ->
     {0, Text} = weft(["events", "--json"], Config),

@@ -1,13 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The commands `weft alarms' and `weft events': what the agents of weft_ops know. One node on
-%% which it runs is asked, which asks the agents.
+%% which it runs is asked, which asks the agents. `weft watch' shows it in a line.
 -module(weft_cli_ops).
 
--export([alarms/2, events/2]).
+-export([alarms/2, events/2, known/1, line/1]).
+-export_type([known/0]).
+
+%% Nothing, if nobody can be asked.
+-type known() :: #{alarms => [map()], silent => [Duty :: binary()]}.
 
 %% That node asks the agents for 5 s.
 -define(TIMEOUT_MS, 15000).
 -define(MINUTE_MS, 60000).
+%% That a line names.
+-define(WORST_MAX, 3).
 
 %% @doc weft alarms.
 -spec alarms([], weft_argparse:given()) -> weft_cli:answer().
@@ -20,6 +26,36 @@ events([], #{minutes := Minutes} = Options) ->
     SinceMs = erlang:system_time(millisecond) - Minutes * ?MINUTE_MS,
     asked({weft_ops, events, [SinceMs]}, fun happened/1, Options).
 
+%% @doc What `weft alarms --json' says of that cluster.
+-spec known(weft_cli_nodes:cluster()) -> known().
+known(Cluster) ->
+    case cluster_asked(Cluster, {weft_ops, picture, []}, fun raised/1) of
+        {ok, Known, _Text} -> Known;
+        _Nobody -> #{}
+    end.
+
+%% @doc The same in one line, with the worst alarms; none if nobody can be asked.
+-spec line(known()) -> unicode:chardata().
+line(#{alarms := Alarms, silent := Silent}) ->
+    {Worst, Others} = lists:split(min(?WORST_MAX, length(Alarms)), by_severity(Alarms)),
+    [case Alarms of
+         [] -> "no alarms";
+         _ -> [weft_cli_table:plural(length(Alarms), "alarm"), ": ",
+               lists:join(", ", [[atom_to_list(Severity), " ", atom_to_list(Kind), " ",
+                                  weft_local_spec:short(Node)]
+                                 || #{severity := Severity, kind := Kind, node := Node} <- Worst]),
+               [io_lib:format(" and ~b more", [length(Others)]) || Others =/= []],
+               " (weft alarms)"]
+     end,
+     [["; no agent answered for ", lists:join(", ", Silent)] || Silent =/= []], $\n];
+line(#{}) ->
+    [].
+
+%% Those of one severity stay in order.
+by_severity(Alarms) ->
+    lists:append([[Alarm || #{severity := Is} = Alarm <- Alarms, Is =:= Severity]
+                  || Severity <- [critical, warning, note]]).
+
 %% --- a node on which weft_ops runs --------------------------------------------------------------
 
 asked(_Function, _Answer, #{node := _, cluster := _}) ->
@@ -29,12 +65,12 @@ asked(Function, Answer, #{node := Name} = Options) ->
                                                first([Node], Function, Answer, fun erpc:call/5)
                                            end);
 asked(Function, Answer, Options) ->
-    weft_cli_cluster:with_cluster(
-      Options,
-      fun(#{nodes := Nodes} = Cluster) ->
-              #{unknown := Unknown} = weft_cli_nodes:lost(Cluster),
-              first(Nodes -- Unknown, Function, Answer, weft_cli_nodes:caller(Cluster))
-      end).
+    weft_cli_cluster:with_cluster(Options,
+                                  fun(Cluster) -> cluster_asked(Cluster, Function, Answer) end).
+
+cluster_asked(#{nodes := Nodes} = Cluster, Function, Answer) ->
+    #{unknown := Unknown} = weft_cli_nodes:lost(Cluster),
+    first(Nodes -- Unknown, Function, Answer, weft_cli_nodes:caller(Cluster)).
 
 %% An answer of a node without an agent would be that all is well.
 first(Nodes, Function, Answer, Call) ->

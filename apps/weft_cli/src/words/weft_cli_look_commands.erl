@@ -45,9 +45,10 @@ watch() ->
       details =>
           ["Sums of the cluster, and for each node what it sent and received per second since",
            "the sample before, what it relayed for others, resumes, and the bytes that wait to be",
-           "sent (queued), or to be acknowledged (some are at rest, too). On a terminal each",
-           "sample takes the place of the one before; elsewhere it follows it, with --json as",
-           "one object on a line. Ends with ctrl-C, or when the cluster is down.",
+           "sent (queued), or to be acknowledged (some are at rest, too). Where weft_ops runs, a",
+           "line with the worst alarms, as agents have said last. On a terminal each sample takes",
+           "the place of the one before; elsewhere it follows it, with --json as one object on a",
+           "line. Ends with ctrl-C, or when the cluster is down.",
            "",
            "  weft watch --interval 0.5",
            "  weft watch --count 10 --json > samples",
