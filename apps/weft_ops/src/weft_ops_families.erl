@@ -12,7 +12,7 @@
 
 -export([all/0]).
 
-%% Of 19 families for each channel, two for each group, and one for each scope.
+%% Of 19 families for each channel, two for each group, and two for each scope.
 -define(NAMED_MAX, 50).
 
 %% @doc All of them, in the order of the documentation.
@@ -215,7 +215,11 @@ groups() ->
             "Registered names: all that are known here of an eventual scope, those of processes of "
             "this node of a strong one.",
             fun(Status) -> [{[Scope, Kind], names(Info)}
-                            || {Scope, #{kind := Kind} = Info} <- first(names, Status)] end)].
+                            || {Scope, #{kind := Kind} = Info} <- first(names, Status)] end),
+     family(weft_name_conflicts_total, counter, [scope],
+            "Names of an eventual scope that two processes had, where this node has decided.",
+            fun(Status) -> [{[Scope], Count}
+                            || {Scope, #{conflicts := Count}} <- first(names, Status)] end)].
 
 names(#{names := Count}) -> Count;
 names(#{owned := Count}) -> Count;

@@ -49,6 +49,8 @@ expected() ->
      {weft_group_gateways, by(group, [{left, 1}])},
      {weft_names, [{[{scope, <<"cluster">>}, {kind, <<"eventual">>}], 11},
                    {[{scope, <<"{own,\"x\"}">>}, {kind, <<"strong">>}], 12}]},
+     %% Of a strong scope there are none.
+     {weft_name_conflicts_total, by(scope, [{cluster, 13}])},
      {weft_webhook_sent_total, plain(20)}, {weft_webhook_failed_total, plain(21)},
      {weft_webhook_dropped_total, plain(22)}, {weft_webhook_queued, plain(23)},
      {weft_series_left_out, plain(0)}, {weft_dist_peers_left_out, plain(0)},

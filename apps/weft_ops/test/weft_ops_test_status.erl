@@ -40,7 +40,7 @@ small() ->
       routes => #{b@h => route(1), c@h => route(2), d@h => route(3), e@h => route(2)},
       channels => #{bulk => channel()}, groups => #{left => [a@h, b@h, c@h]},
       gateways => #{b@h => [left, right]},
-      names => #{cluster => #{kind => eventual, names => 11},
+      names => #{cluster => #{kind => eventual, names => 11, conflicts => 13},
                  {own, "x"} => #{kind => strong, owned => 12}},
       broadcast => broadcast(), counters => counters()}.
 
@@ -92,7 +92,7 @@ large(Count) ->
             routes := maps:from_list([{Node, route(1)} || Node <- Nodes]),
             channels := maps:from_list([{{channel, N}, channel()} || N <- Numbers]),
             groups := maps:from_list([{{group, N}, lists:sublist(Nodes, N, 12)} || N <- Numbers]),
-            names := maps:from_list([{{scope, N}, #{kind => eventual, names => N}}
+            names := maps:from_list([{{scope, N}, #{kind => eventual, names => N, conflicts => N}}
                                      || N <- Numbers])}.
 
 named(N) -> list_to_atom(lists:concat(["node", N, "@h"])).
