@@ -18,7 +18,7 @@
 -export([a_node_that_is_cut_off_is_told/1, each_alert_fires_once/1, nothing_is_told_under_load/1,
          a_cluster_in_halves_is_told/1]).
 %% On the nodes.
--export([work/1, echo/0, load/2, answers/0, flood/2, flap/1]).
+-export([work/1, echo/0, load/2, answers/0, flood/2, pour/1, flap/1]).
 -export([init/2]).
 
 -define(NAMES, [a, g1, g2, b]).
@@ -173,9 +173,11 @@ isolated(A, B, Server) ->
     [ok = call(A, weft_fault, cut, [node_name(G)]) || G <- [g1, g2]],
     [ok = call(B, weft, broadcast, [scope, N]) || N <- lists:seq(1, 10)],
     true = is_pid(call(A, erlang, spawn, [?MODULE, flood, [node_name(b), ?SENDERS]])),
+    Pour = call(A, erlang, spawn, [?MODULE, pour, [node_name(b)]]),
     Fired = fires(["WeftMembersUnreachable", "WeftLinkDown", "WeftSessionsWithoutPath",
                    "WeftQueuesGrow", "WeftSendersSuspended", "WeftDialsFail",
-                   "WeftWebhookDropsAlarms"], Server),
+                   "WeftChannelQueueGrows", "WeftWebhookDropsAlarms"], Server),
+    true = call(A, erlang, exit, [Pour, kill]),
     ok = call(A, weft_fault, heal, []),
     until(fun() -> unreachable(A) =:= 0 end, ?FIRES_MS),
     ok = call(B, weft, broadcast, [scope, again]),
@@ -275,6 +277,11 @@ flood(Node, Count) ->
     Message = binary:copy(<<0>>, ?MESSAGE_BYTES),
     lists:foreach(fun(_) -> spawn(fun() -> {nobody, Node} ! Message end) end,
                   lists:seq(1, Count)).
+
+%% @doc Sends to nobody on a channel, until its queue is full, and whenever there is room.
+pour(Node) ->
+    _ = weft:send({nobody, Node}, binary:copy(<<0>>, ?LOAD_BYTES), default),
+    pour(Node).
 
 %% @doc Breaks these links all the time.
 flap(Nodes) ->
