@@ -484,24 +484,38 @@ beams(N, Config) ->
 
 %% Up, upgraded and down by one command each, in a deployment of its own, in which two gateways are
 %% between two groups. Nodes of the families `near' and `far' stay as they are, one on each host:
-%% people talk there meanwhile, and each sends numbers to one that is in the other group.
+%% people talk there meanwhile, and each sends numbers to one that is in the other group. How long
+%% it takes is in the file hosts.csv, with the machine beside it.
 nobody_who_stays_loses_anything(Config0) ->
     Config = lists:keyreplace(file, 1, Config0,
                               {file, filename:join(?config(priv_dir, Config0), "talk.deploy")}),
+    Kept = filename:join(?config(priv_dir, Config), "hosts"),
+    ok = environment(Kept),
     ok = in_groups(1, Config),
     {UpS, {ok, #{started := Started, failed := []}, _}} = timed(fun() -> run(apply, Config) end),
     ?assertEqual(count(), length(Started)),
     nothing_changes(Config),
-    Talked = weft_deploy:reach(?config(file, Config), #{root => ?config(root, Config)},
-                               fun(Reach) -> upgraded_while_people_talk(Reach, Config) end),
-    ?assertMatch(#{s := _, said := _, numbers := _}, Talked),
+    #{s := UpgradeS, said := Said, numbers := Numbers} =
+        weft_deploy:reach(?config(file, Config), #{root => ?config(root, Config)},
+                          fun(Reach) -> upgraded_while_people_talk(Reach, Config) end),
     nothing_changes(Config),
     {DownS, {ok, #{stopped := Stopped, failed := []}, _}} = timed(fun() -> run(down, Config) end),
     ?assertEqual(count(), length(Stopped)),
     [?assertEqual({N, none}, {N, beams(N, Config)})
      || N <- lists:seq(1, length(?config(hosts, Config)))],
-    ct:pal("~b nodes on ~b hosts: up in ~.1f s, down in ~.1f s; upgraded, in seconds, and what was "
-           "said meanwhile: ~0p", [count(), length(?config(hosts, Config)), UpS, DownS, Talked]).
+    Csv = io_lib:format("hosts,nodes,up_s,upgrade_s,down_s,messages,numbers~n"
+                        "~b,~b,~.2f,~.2f,~.2f,~b,~b~n",
+                        [length(?config(hosts, Config)), count(), UpS, UpgradeS, DownS, Said,
+                         Numbers]),
+    ct:pal("~ts", [Csv]),
+    ok = file:write_file(filename:join(Kept, "hosts.csv"), Csv).
+
+%% What the numbers depend on.
+environment(Dir) ->
+    Flags = lists:append(lists:join(" ", flags())),
+    ok = filelib:ensure_path(Dir),
+    weft_report_record:write_environment(
+      Dir, weft_bench_environment:gather([{"flags_of_nodes", Flags}])).
 
 timed(Fun) ->
     {Us, Result} = timer:tc(Fun),
