@@ -15,7 +15,7 @@
 -export([suite/0, all/0, init_per_suite/1, end_per_suite/1]).
 -export([up_and_the_second_time_nothing/1, nodes_are_looked_at/1, an_unknown_host_key_is_refused/1,
          a_script_that_takes_too_long_is_ended/1, what_a_profile_says_is_not_what_a_script_says/1,
-         the_benchmark_measures_between_them/1,
+         the_benchmark_measures_between_them/1, figures_are_measured_between_them/1,
          a_load_is_on_several_hosts/1, an_interrupted_load_leaves_nothing/1,
          a_host_that_can_not_have_a_load_is_named/1,
          a_host_that_dies_is_told_and_the_rest_goes_on/1, a_host_that_dies_blames_no_version/1,
@@ -33,7 +33,7 @@ suite() -> [{timetrap, {minutes, 20}}, {userdata, in_sequence}].
 all() ->
     [up_and_the_second_time_nothing, nodes_are_looked_at, an_unknown_host_key_is_refused,
      a_script_that_takes_too_long_is_ended, what_a_profile_says_is_not_what_a_script_says]
-        ++ [Case || Case <- [the_benchmark_measures_between_them,
+        ++ [Case || Case <- [the_benchmark_measures_between_them, figures_are_measured_between_them,
                              a_load_is_on_several_hosts, an_interrupted_load_leaves_nothing,
                              a_host_that_can_not_have_a_load_is_named],
                     os:getenv("FULL") =/= false]
@@ -306,6 +306,21 @@ the_benchmark_measures_between_them(Config) ->
     ?assertMatch({ok, #{<<"hosts">> := <<"1: 10.99.77.1, 2: 10.99.77.2">>, <<"cores">> := _,
                         <<"congestion_control">> := _, <<"commit">> := _}},
                  weft_report_record:read_environment(Dir)),
+    nothing_is_left(Config).
+
+%% As the guide says, with one of its cells.
+figures_are_measured_between_them(Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "figures"),
+    0 = weft_papers_cli:main(["--cluster", ?config(file, Config), "--suites", "e", "--only",
+                              "unicast.1.MB x 16$", "--repetitions", "1",
+                              "--out", filename:join(Dir, "partisan_1")]),
+    0 = weft_papers_cli:main(["figures", Dir]),
+    Figures = ["partisan_1", "partisan_3", "partisan_4"],
+    ?assertEqual([Figure ++ ".svg" || Figure <- Figures], filelib:wildcard("*.svg", Dir)),
+    {ok, Page} = file:read_file(filename:join(Dir, "README.md")),
+    [?assertMatch({_, [_]}, {Figure, binary:matches(Page, iolist_to_binary(["\n## ", Figure,
+                                                                            "\n"]))})
+     || Figure <- Figures],
     nothing_is_left(Config).
 
 %% What is deployed goes on, and hosts have nothing of the benchmark.
