@@ -96,9 +96,16 @@ names_are_measured_for_longer_with_quotas_test() ->
                    Minutes
                end,
     ?assert(Expected("riak_quota", []) >= Expected("riak", []) + 6),
-    [?assertEqual(5, Seconds) || #{suite := de_bench, workload := de_global,
-                                   with := #{seconds := Seconds}}
-                                     <- weft_de_bench_workload:cells(full)].
+    [?assertEqual({Nodes, case Nodes of 100 -> 30; _ -> 5 end}, {Nodes, Seconds})
+     || #{suite := de_bench, workload := de_global, pairs := Nodes,
+          with := #{seconds := Seconds}} <- weft_de_bench_workload:cells(full)].
+
+%% On which names take as long as that.
+names_are_measured_on_a_hundred_nodes_test() ->
+    [Cells] = [Of || #{id := "de_6", cells := Of} <- weft_papers_figures:figures()],
+    ?assertEqual([{100, [stock_mesh]}, {60, [stock_mesh, weft_mesh]}],
+                 [{Nodes, Variants} || #{pairs := Nodes, variants := Variants}
+                                           <- weft_papers_found:cells(Cells), Nodes >= 60]).
 
 %% And the same for what is compared.
 each_repetition_draws_something_else_test() ->
