@@ -116,6 +116,25 @@ a_host_that_is_lost_blames_nothing_test() ->
     ?assertMatch({[{start, "b"}], #{done := [], undone := [], bad := [], unproven := ["b"]}},
                  steps(Resumed, [{lost, {start, "b"}}], [])).
 
+%% A host that is shut down ends the node first, and answers no more a moment later.
+nor_does_one_that_ends_its_nodes_first_test() ->
+    {Actions, Outcome} = run(define, [{"a", "2"}, {"b", "2"}, {"c", "2"}],
+                             [{start, "b"}, {lost, {undo, "b"}}]),
+    ?assertEqual({undo, "b"}, lists:last(Actions)),
+    ?assertEqual(#{done => ["a"], undone => [], failed => {"b", "no"}, bad => [],
+                   left => ["c"], killed => [], unproven => ["b"]}, Outcome),
+    %% One that had become the same before stays as it is, too.
+    Resumed = weft_deploy_upgrade_core:resumed({[{"b", "2"}], [{"a", "2"}]}, [], [{"c", "2"}]),
+    ?assertMatch({[{start, "b"}, {stop, "b"}],
+                  #{done := [], undone := [], bad := [], left := ["c"], unproven := ["b"]}},
+                 steps(Resumed, [{start, "b"}, {lost, {stop, "b"}}], [])),
+    %% Once the node is what it was it is to blame, whatever host is lost then.
+    ?assertMatch({[{start, "b"}, {stop, "b"}, {undo, "b"}, {return, "b"}, {drain, "a"},
+                   {stop, "a"}],
+                  #{undone := ["b"], failed := {"a", "it is down" ++ _}, bad := ["2"],
+                    unproven := []}},
+                 steps(Resumed, [{start, "b"}, {lost, {stop, "a"}}], [])).
+
 the_only_way_between_others_is_not_rolled_back_test() ->
     {Actions, Outcome} = way_back([{start, "c"}, {needed, {drain, "b"}}]),
     ?assertEqual({drain, "b"}, lists:last(Actions)),

@@ -93,11 +93,11 @@ step(drain, Node, Session) ->
         {error, Why} ->
             {case weft_deploy_control:is_only_way(Why) of true -> needed; false -> error end, Why}
     end;
-step(stop, #{host := Host, node := Name}, Session) ->
+step(stop, #{host := Host, node := Name} = Node, Session) ->
     case weft_deploy_apply:stop([{Host, Name}], Session) of
         {[_], [], []} -> ok;
         {[_], [_], []} -> killed;
-        {_, _, [{_, Why}]} -> {error, Why}
+        {_, _, [{_, Why}]} -> failed(Why, Node, Session)
     end;
 step(define, #{node := Name} = Node, #{dir := Dir} = Session) ->
     case remember_unproven(Name, Session) of
@@ -108,17 +108,22 @@ step(define, #{node := Name} = Node, #{dir := Dir} = Session) ->
             Error
     end;
 step(undo, #{node := Name} = Node, #{dir := Dir} = Session) ->
-    script(Node, weft_deploy_shell:undo(Dir, Name), Session);
+    case script(Node, weft_deploy_shell:undo(Dir, Name), Session) of
+        ok -> ok;
+        {error, Why} -> failed(Why, Node, Session)
+    end;
 step(return, Node, Session) ->
     started(Node, Session);
 step(start, Node, Session) ->
     case started(Node, Session) of
         ok -> ok;
-        {error, Why} ->
-            case script(Node, "exit 0\n", Session) of
-                ok -> {error, Why};
-                {error, Gone} -> {lost, "its host does not answer: " ++ Gone}
-            end
+        {error, Why} -> failed(Why, Node, Session)
+    end.
+
+failed(Why, Node, Session) ->
+    case script(Node, "exit 0\n", Session) of
+        ok -> {error, Why};
+        {error, Gone} -> {lost, "its host does not answer: " ++ Gone}
     end.
 
 started(Node, Session) ->

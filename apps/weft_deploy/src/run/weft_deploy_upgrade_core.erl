@@ -12,7 +12,9 @@
 %% others. A node that can not be drained stays as it is, and ends the upgrade.
 %%
 %% So does a host that fails. If it fails while a node starts there, that says nothing about the
-%% version: nothing is rolled back, and the next upgrade looks at the node first (`unproven').
+%% version: nothing is rolled back, and the next upgrade looks at the node first (`unproven'). A
+%% host that is shut down ends the node before it is gone itself. So that holds, too, if it turns
+%% out to be gone when the node is to become what it was.
 %%
 %% A rollback that was asked for is the same with `undo' and `return' in their places.
 %%
@@ -51,7 +53,9 @@
                 failed = none :: none | {string(), string()},
                 bad = [] :: [string()],
                 killed = [] :: [string()],
-                unproven = [] :: [string()]}).
+                unproven = [] :: [string()],
+                %% Before the last node that was not healthy, while that is not what it was yet.
+                unblamed = none :: none | state()}).
 -opaque state() :: #state{}.
 
 %% @doc Nodes in the order in which they are to become something else: new, or what they were.
@@ -89,6 +93,8 @@ next(#state{done = Done, undone = Undone, failed = Failed, bad = Bad, begun = Be
 -spec result(ok | killed | {error | needed | lost, string()}, state()) -> state().
 result(killed, #state{now = {{Node, _}, [stop | _], _}, killed = Killed} = State) ->
     result(ok, State#state{killed = [Node | Killed]});
+result(ok, #state{now = {Item, [undo | Steps], back}} = State) ->
+    State#state{now = {Item, Steps, back}, unblamed = none};
 result(ok, #state{now = {Item, [_, Next | Steps], Way}} = State) ->
     State#state{now = {Item, [Next | Steps], Way}};
 result(ok, #state{now = {Item, [_Last], forward}, done = Done} = State) ->
@@ -97,6 +103,11 @@ result(ok, #state{now = {{Node, _}, [return], back}, undone = Undone} = State) -
     State#state{now = none, undone = [Node | Undone]};
 result({lost, Why}, #state{mode = define, now = {{Node, _}, [start], forward}} = State) ->
     State#state{now = none, failed = {Node, Why}, unproven = [Node]};
+result({lost, Why}, #state{now = {{Node, _}, _, back}, killed = Killed,
+                           unblamed = #state{} = Before}) ->
+    Before#state{now = none, failed = {Node, Why}, unproven = [Node], killed = Killed};
+result({lost, Why}, State) ->
+    result({error, Why}, State);
 %% What is new about it is to blame, and for all that have it.
 result({error, Why}, #state{mode = define, now = {{Node, Id} = Item, [start], forward},
                             done = Done, begun = Begun, before = Before, bad = Bad} = State) ->
@@ -105,7 +116,7 @@ result({error, Why}, #state{mode = define, now = {{Node, Id} = Item, [start], fo
     {SameBegun, OtherBegun} = lists:partition(IsSame, Begun),
     State#state{now = {Item, [stop, undo, return], back},
                 back = Same ++ SameBegun ++ lists:filter(IsSame, Before), done = Others,
-                begun = OtherBegun, failed = {Node, Why}, bad = [Id | Bad]};
+                begun = OtherBegun, failed = {Node, Why}, bad = [Id | Bad], unblamed = State};
 result({needed, Why}, #state{now = {{Node, _} = Item, [drain | _], back}, back = Back,
                              waiting = Waiting} = State) ->
     State#state{now = none, back = [], waiting = [Item | Back] ++ Waiting,
