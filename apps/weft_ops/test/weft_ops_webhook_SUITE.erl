@@ -19,7 +19,9 @@
          no_secret_is_in_the_log/1]).
 -export([init/2, log/2]).
 
--define(SECRET, <<"kept to ourselves">>).
+%% The first byte begins no character.
+-define(WORDS, "kept to ourselves").
+-define(SECRET, <<255, ?WORDS>>).
 -define(PATH, "/unsaid").
 -define(QUICK, #{timeout_ms => 10000, retry_ms => 20, retry_max_ms => 80, tries_max => 3}).
 -define(PARTIAL, ["-kernel", "prevent_overlapping_partitions", "false", "-connect_all", "false"]).
@@ -163,6 +165,9 @@ its_url_is_read_from_a_file(Config) ->
     ok = file:write_file(File, "127.0.0.1" ?PATH),
     Failed = count(failed, Config),
     until(fun() -> count(failed, Config) > Failed + 1 end),
+    ok = file:write_file(File, [url(Port), 255]),
+    More = count(failed, Config),
+    until(fun() -> count(failed, Config) > More + 1 end),
     ok = file:write_file(File, [url(Port), $\n]),
     until(fun() -> count(sent, Config) =:= 1 end),
     ?assertMatch([{1, _, true}], heard(Config)).
@@ -261,7 +266,7 @@ no_secret_is_in_the_log(Config) ->
         Said = [Status | logged()],
         ?assertMatch({match, _}, re:run(Said, "it answered 500")),
         ?assertMatch({match, _}, re:run(Said, "weft_ops_webhook")),
-        [?assertEqual(nomatch, re:run(Said, Word)) || Word <- [?SECRET, "unsaid"]]
+        [?assertEqual(nomatch, re:run(Said, Word)) || Word <- [?WORDS, "unsaid"]]
     after
         ok = logger:set_primary_config(level, Level),
         ok = logger:remove_handler(?MODULE)

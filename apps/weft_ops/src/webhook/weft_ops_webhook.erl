@@ -190,11 +190,12 @@ url(#{url := Url}) ->
 secret(#{secret_file := none}) -> {ok, none};
 secret(#{secret_file := File}) -> content(File).
 
-%% It may be replaced while the node runs.
+%% It may be replaced while the node runs. It may be any bytes: `string' would fail, with them in
+%% the reason.
 content(File) ->
     case file:read_file(File) of
-        {ok, Text} ->
-            case string:trim(Text) of
+        {ok, Bytes} ->
+            case re:replace(Bytes, "^\\s+|\\s+$", "", [global, dollar_endonly, {return, binary}]) of
                 <<>> -> {error, io_lib:format("~ts is empty", [File])};
                 Content -> {ok, Content}
             end;
