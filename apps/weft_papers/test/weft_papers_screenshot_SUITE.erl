@@ -156,7 +156,7 @@ programs() ->
                     {How, Nodes} <- [{<<>>, 5}, {<<>>, 13}, {<<"_steady">>, 5}, {<<"_killed">>, 5},
                                      {<<"_emptied">>, 5}, {<<"_grown">>, 5}, {<<"_grown">>, 13}]],
     City = [{Workload, Nodes, 360}
-            || Workload <- [<<"city">>, <<"city_districts">>], Nodes <- [1, 2, 4]],
+            || Workload <- [<<"city">>, <<"city_districts">>, <<"phold">>], Nodes <- [1, 2, 4]],
     [{#{suite => Suite, workload => Workload, size_bytes => 0, pairs => Nodes, streams => Streams},
       Variant, Metric, [Times * Value, Times * Value * 1.1]}
      || {Suite, Cells} <- [{<<"orbit">>, Orbit}, {<<"aco">>, Aco}, {<<"im">>, Messenger},
@@ -164,7 +164,7 @@ programs() ->
         {Workload, Nodes, Streams} <- Cells, {Variant, Times} <- Variants,
         {Metric, Value} <- [{duration_s, 0.7}, {connections_max, 4}, {received_packets, 2000},
                             {received_bytes, 300000}, {cost_error_percent, 12}, {kills, 3},
-                            {delivered_per_min, 3000}, {lost_messages, 0}]].
+                            {delivered_per_min, 3000}, {lost_messages, 0}, {events_per_s, 5000}]].
 
 watched() ->
     [{#{suite => <<"watched">>, workload => Workload, size_bytes => 0, pairs => Nodes,
@@ -232,7 +232,7 @@ applications() ->
      || Workload <- [<<"vnode_echo">>, <<"vnode_quorum">>, <<"vnode_gossip">>],
         Link <- [<<"loopback">>, <<"1ms-800mbit">>], Pairs <- [1, 16, 64],
         Metric <- [calls_per_s, latency_p50_us], {Variant, Rate} <- rates(),
-        lists:member(Variant, [stock, weft_1, weft_8])]
+        lists:member(Variant, [stock, weft_1, weft_8, channel])]
         ++ [{#{suite => <<"store">>, workload => Workload, size_bytes => 0, pairs => Nodes},
              Variant, Metric, [Value * Nodes]}
             || Workload <- [<<"ads">>, <<"slow_ads">>], Nodes <- [8, 16, 32],
