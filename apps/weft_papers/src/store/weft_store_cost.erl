@@ -97,11 +97,8 @@ written({error, _}) ->
 supervised_us(Ms) ->
     StartUs = erlang:monotonic_time(microsecond),
     EndUs = StartUs + 1000 * Ms,
-    Asking = [spawn_monitor(fun() -> exit({started, started(EndUs, 0)}) end)
-              || _ <- lists:seq(1, ?ASKING)],
-    Count = lists:sum([receive {'DOWN', Monitor, process, _, Why} -> {started, Of} = Why, Of end
-                       || {_, Monitor} <- Asking]),
-    (erlang:monotonic_time(microsecond) - StartUs) / Count.
+    Counts = weft_kv_crew:map(fun(_) -> started(EndUs, 0) end, lists:seq(1, ?ASKING), ?ASKING),
+    (erlang:monotonic_time(microsecond) - StartUs) / lists:sum(Counts).
 
 %% At least one.
 started(EndUs, Count) ->
