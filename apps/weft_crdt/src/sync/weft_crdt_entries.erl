@@ -149,14 +149,13 @@ state(Key, #entries{known = Known}) ->
         #{} -> error
     end.
 
-%% @doc What another node is sent to tell what it adds to the state of a key. Fingerprints are made
-%% of something else if that would be large.
+%% @doc What another node is sent to tell what it adds to the state of a key.
 -spec digest(Key :: term(), entries()) -> {Key :: term(), weft_crdt_type:name(), term()}.
 digest(Key, #entries{known = Known}) ->
     #{Key := {Type, M, State}} = Known,
-    {Key, Type, case Type of
-                    clset -> weft_crdt_clset:sums(State);
-                    _ -> M:digest(State)
+    {Key, Type, case erlang:function_exported(M, sums, 1) of
+                    true -> M:sums(State);
+                    false -> M:digest(State)
                 end}.
 
 %% @doc What this store adds to the state of which another node has sent the digest.

@@ -9,9 +9,8 @@
 -module(weft_crdt_clset).
 -behaviour(weft_crdt_type).
 
--export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/2, digest/1,
+-export([new/0, mutate/3, merge/2, difference/2, value/1, pack/1, unpack/2, digest/1, sums/1,
          difference_to_digest/3, retire/2, ended/2, actors/1, tag/1]).
--export([sums/1]).
 
 %% As many elements as a part has, on average.
 -define(PART, 16).
@@ -57,7 +56,7 @@ unpack(Term, _) ->
         false -> error
     end.
 
-%% @private Fingerprints of keys are made of it, in all versions alike.
+%% @private
 digest(State) -> State.
 
 %% @doc A digest that is smaller than the state: 8 bytes for each part of the elements. A version

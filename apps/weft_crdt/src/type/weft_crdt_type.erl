@@ -12,7 +12,9 @@
 %%
 %% `difference(A, B)' is what A adds to B: merged into B it gives what A would give, and it is
 %% `new()' when B has all of A. A digest stands for a state and is small; the same can be told from
-%% it. `pack/1' gives what is sent, and `unpack/2' takes it apart again and believes nothing.
+%% it. A type whose digests are large may have `sums/1', which gives smaller ones; fingerprints of
+%% keys are made of `digest/1' all the same, in all versions alike. `pack/1' gives what is sent, and
+%% `unpack/2' takes it apart again and believes nothing.
 %%
 %% `retire/2' folds what retired actors did (`weft_crdt_retired'), and changes no value. It is for
 %% states that have all of it: `ended/2' tells what a state has, so that states can be compared.
@@ -40,12 +42,14 @@
 -callback pack(state()) -> packed().
 -callback unpack(packed() | term(), weft_crdt_retired:table()) -> {ok, state()} | error.
 -callback digest(state()) -> digest().
+-callback sums(state()) -> digest().
 -callback difference_to_digest(state(), digest() | term(), weft_crdt_retired:table()) ->
               {ok, Delta :: state()} | error.
 -callback retire(weft_crdt_retired:table(), state()) -> state().
 -callback ended(weft_crdt_retired:table(), state()) -> none | term().
 -callback actors(state()) -> [actor()].
 -callback tag(state()) -> weft_crdt_retired:tag().
+-optional_callbacks([sums/1]).
 
 %% @doc All types that there are.
 -spec names() -> [name()].
