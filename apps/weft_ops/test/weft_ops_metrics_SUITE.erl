@@ -161,9 +161,9 @@ a_stock_node(Config) ->
 
 %% --- the collector of prometheus.erl, where weft_ops does not run -------------------------------
 
-%% It finds the one socket of the gateway, and takes it for nobody else's. The kernel knows a node by
-%% the address of the lane over which it was connected: when both nodes had dialled, this one may
-%% have been replaced since. So they are connected anew.
+%% It finds the one socket of the gateway, and takes it for nobody else's. The kernel keeps the
+%% address of the lane over which a node was connected. When both nodes had dialled, this lane may
+%% have been replaced since, so they are connected anew.
 former_collector_and_a_circuit(Config) ->
     [A, G, B] = ?config(nodes, Config),
     true = call(A, erlang, disconnect_node, [name(G)]),
