@@ -7,6 +7,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-include("../src/carrier/queue/weft_frame_sizes.hrl").
+
 properties_test_() ->
     [{Name, {timeout, 120, ?_assert(proper:quickcheck(Property, [{numtests, Count}, quiet]))}}
      || {Name, Count, Property} <- [{"any order", 1500, prop_any_order()},
@@ -179,7 +181,7 @@ queue_step({take, Room}, {Fair0, {Number, Vm, Have0}, Read, Meant} = Same) ->
 %% Not looked at when that is allowed, as the outlet does.
 enqueue(Frame, Fair) ->
     Size = iolist_size(Frame),
-    case weft_fair_queue_core:fast(Fair) andalso Size < weft_fair_queue_core:small_bytes()
+    case weft_fair_queue_core:fast(Fair) andalso Size < ?SMALL_BYTES
         andalso not weft_atom_cache:defines(Frame) of
         true -> weft_fair_queue_core:add_batch([<<Size:32>> | Frame], Size + 4, 1, Fair);
         false -> weft_fair_queue_core:add(Size, Frame, #{}, Fair)

@@ -9,6 +9,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-include("../src/carrier/queue/weft_frame_sizes.hrl").
+
 -define(WINDOW, 150000).
 -define(EARLY_MAX, 600000).
 -define(PROGRESS_BYTES, 4194304).
@@ -118,7 +120,7 @@ control(Sender) ->
 enqueue(Frame, #model{fair = Fair, classes = Classes} = Model) ->
     Size = iolist_size(Frame),
     IsFast = map_size(Classes) =:= 0 andalso weft_fair_queue_core:fast(Fair)
-        andalso Size < weft_fair_queue_core:small_bytes()
+        andalso Size < ?SMALL_BYTES
         andalso not weft_atom_cache:defines(Frame),
     Batch = [<<Size:32>> | Frame],
     Model#model{fair = case IsFast of

@@ -3,6 +3,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-include("../src/carrier/queue/weft_frame_sizes.hrl").
+
 -define(SMALL, 100).
 -define(LARGE, 20000).
 
@@ -30,7 +32,7 @@ a_batch_is_no_larger_than_a_payload_test() ->
     Frames = [frame(16000, N rem 256) || N <- lists:seq(1, 10)],
     {full, _, Bytes, 5, Left} = join(Frames),
     ?assertEqual(5, length(Left)),
-    ?assert(Bytes >= weft_fair_queue_core:batch_bytes()).
+    ?assert(Bytes >= ?EXPRESS_BYTES).
 
 %% A source that is not changed by asking it, as the VM is.
 a_source_may_be_the_same_one_test() ->

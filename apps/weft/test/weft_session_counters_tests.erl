@@ -3,8 +3,12 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
-what_the_ticker_is_told_test() ->
-    Counters = weft_session_counters:new(),
+what_the_ticker_is_told_test_() ->
+    [{Of, fun() -> is_told(Counters) end}
+     || {Of, Counters} <- [{"this version", weft_session_counters:new()},
+                           {"the version before", counters:new(8, [write_concurrency])}]].
+
+is_told(Counters) ->
     ?assertEqual({ok, 0, 0, 0}, weft_session_counters:getstat(Counters)),
     weft_session_counters:payload_in(Counters, 10),
     weft_session_counters:payload_out(Counters, 20),
@@ -16,7 +20,29 @@ what_the_ticker_is_told_test() ->
     ?assertEqual({ok, 3, 3, 0}, weft_session_counters:getstat(Counters)),
     ?assertEqual(#{packets_in => 3, packets_out => 3, bytes_in => 15, bytes_out => 55,
                    reroutes => 0},
-                 weft_session_counters:read(Counters)).
+                 weft_session_counters:read(Counters)),
+    ?assertEqual(3, weft_session_counters:written(Counters)),
+    ok = weft_session_counters:set_received(Counters, 7),
+    ?assertEqual(7, weft_session_counters:received(Counters)).
+
+%% Also by what the version before has begun.
+the_node_counts_them_too_test_() ->
+    {setup, fun weft_counters:init/0, fun(_) -> persistent_term:erase(weft_counters) end,
+     fun(ok) ->
+         [fun() ->
+              Before = weft_counters:read(),
+              ok = weft_session_counters:payload_in(Counters, 10),
+              ok = weft_session_counters:tick_in(Counters, 5),
+              ok = weft_session_counters:payload_out(Counters, 20),
+              ok = weft_session_counters:payload_out(Counters, 30),
+              ok = weft_session_counters:tick_out(Counters, 5),
+              ok = weft_session_counters:path_in(Counters),
+              After = weft_counters:read(),
+              ?assertEqual([2, 15, 3, 55],
+                           [maps:get(Name, After) - maps:get(Name, Before)
+                            || Name <- [packets_in, bytes_in, packets_out, bytes_out]])
+          end || Counters <- [weft_session_counters:new(), counters:new(8, [write_concurrency])]]
+     end}.
 
 a_peer_that_is_kept_alive_is_always_heard_test() ->
     Counters = weft_session_counters:new(),

@@ -11,9 +11,9 @@
          counts_of_perf_are_read/1, parts_of_perf_are_summed/1]).
 
 %% Function calls that a message takes more than on stock, on its way out, and as many on its way
-%% in: 71 are counted, and three are for what is not the same each time. The goal is 60. Modules of
-%% another release of OTP have other functions.
--define(PASSAGE_CALLS_MAX, 74).
+%% in: 58 or 59 are counted, and three are for what is not the same each time, on a busy machine.
+%% The goal is 60. Modules of another release of OTP have other functions.
+-define(PASSAGE_CALLS_MAX, 62).
 -define(COUNTED_WITH, "25").
 
 suite() -> [{timetrap, {minutes, 5}}].

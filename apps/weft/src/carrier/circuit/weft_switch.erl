@@ -18,6 +18,9 @@
 -export([init/2, lane_up/2, lane_down/2, link_down/2, peer_ended/3, dial_failed/2, packet/4,
          message/2, wants_link/1, is_in_use/1, can_spare_link/1, wants_lanes/1, info/1]).
 
+%% On the way of each message: not calls.
+-compile({inline, [here/5]}).
+
 -record(switch, {core :: weft_switch_core:state(),
                  name :: binary(),
                  inputs = #{} :: #{Session :: pid() => weft_input:input()},

@@ -25,6 +25,9 @@
 
 -include("weft_switch_state.hrl").
 
+%% On the way of each message: not calls.
+-compile({inline, [local_packet/4, input/3]}).
+
 %% Nothing new begins to serve a circuit here when its link has so many labels. Those of circuits
 %% that pass count, too, and have a bound of their own (relay_circuits_max).
 -define(LABELS_MAX, 65536).

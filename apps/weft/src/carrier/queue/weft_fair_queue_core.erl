@@ -28,23 +28,22 @@
 %% headers as they go out.
 -module(weft_fair_queue_core).
 
--export([new/1, fast/1, is_idle/1, small_bytes/0, batch_bytes/0, add_batch/4, add/4, repinned/3,
-         ready/2, take/3, effects/1, full/1, bytes/1, info/1, code_change/1]).
+-export([new/1, fast/1, is_idle/1, add_batch/4, add/4, repinned/3, ready/2, take/3, effects/1,
+         full/1, bytes/1, info/1, code_change/1]).
 -export_type([state/0, class/0, classes/0, frame/0, room/0, order/0, effect/0]).
 
 %% On the way of each message: not calls.
 -compile({inline, [fast/1]}).
 
-%% A frame of this size or more waits in the queue of its sender.
--define(SMALL_BYTES, 16384).
+-include("weft_frame_sizes.hrl").
+
 %% This much waits at most in the express FIFO while there is nothing else.
 -define(EXPRESS_MAX_BYTES, 262144).
 %% With this much in it while queues wait, each sender may have only a part of it.
 -define(WATCH_BYTES, 131072).
 -define(WATCHED_BYTES_MAX, 4096).
 -define(WATCHED_MAX, 4096).
-%% A payload is full at these sizes; two fragments of the VM are a bit more than the latter.
--define(EXPRESS_BYTES, 66560).
+%% A payload of a sender's queue is full at this size; two fragments of the VM are a bit more.
 -define(LARGE_BYTES, 131072).
 %% Bytes of express and bypass payloads in a row while queues wait: within the window, and beyond.
 -define(RUN_BYTES, 66560).
@@ -100,14 +99,6 @@ is_idle(#fair{bytes = 0, hold_all = false, ready = [], effects = [], atoms = Ato
     fast(Fair) andalso weft_atom_cache:is_settled(Atoms);
 is_idle(_Fair) ->
     false.
-
-%% @doc Smaller frames than this are small.
--spec small_bytes() -> pos_integer().
-small_bytes() -> ?SMALL_BYTES.
-
-%% @doc A batch of small frames should not be larger.
--spec batch_bytes() -> pos_integer().
-batch_bytes() -> ?EXPRESS_BYTES.
 
 %% @doc Small frames with their sizes before them, not looked at but for their headers: none defines
 %% atoms (`weft_atom_cache:defines/1'). Only while `fast/1', and while no sender is pinned.

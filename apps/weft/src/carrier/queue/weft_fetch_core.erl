@@ -10,8 +10,10 @@
 -export([join/2, fetch/4]).
 -export_type([get/1, next/0]).
 
+-include("weft_frame_sizes.hrl").
+
 %% On the way of each message: not calls.
--compile({inline, [behind/2, add_batch/4]}).
+-compile({inline, [behind/2, batch/3, add_batch/4]}).
 
 %% Frames, and bytes, that are fetched before one payload is sent.
 -define(FRAMES_MAX, 500).
@@ -29,20 +31,18 @@
 -spec join(get(Source), Source) ->
           {next(), iodata(), Bytes :: non_neg_integer(), Pieces :: non_neg_integer(), Source}.
 join(Get, Source) ->
-    join(Get, Source, weft_fair_queue_core:small_bytes(), weft_fair_queue_core:batch_bytes(),
-         [], 0, 0).
+    join(Get, Source, [], 0, 0).
 
-join(_Get, Source, _Small, Full, Batch, Bytes, Pieces) when Bytes >= Full ->
+join(_Get, Source, Batch, Bytes, Pieces) when Bytes >= ?EXPRESS_BYTES ->
     {full, Batch, Bytes, Pieces, Source};
-join(Get, Source0, Small, Full, Batch, Bytes, Pieces) ->
+join(Get, Source0, Batch, Bytes, Pieces) ->
     case Get(Source0) of
         none ->
             {none, Batch, Bytes, Pieces, Source0};
         Frame ->
             {Size, Data, Source} = {element(1, Frame), element(2, Frame), behind(Frame, Source0)},
-            case Size < Small andalso not weft_atom_cache:defines(Data) of
-                true -> join(Get, Source, Small, Full, batch(Batch, Size, Data), Bytes + Size + 4,
-                             Pieces + 1);
+            case Size < ?SMALL_BYTES andalso not weft_atom_cache:defines(Data) of
+                true -> join(Get, Source, batch(Batch, Size, Data), Bytes + Size + 4, Pieces + 1);
                 false -> {Frame, Batch, Bytes, Pieces, Source}
             end
     end.

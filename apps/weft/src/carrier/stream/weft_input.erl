@@ -69,6 +69,8 @@ session(Input) -> weft_input_core:session(Input).
 
 deliver([], _Input) ->
     ok;
+deliver([{frames, Frames}], Input) ->
+    put_frames(Frames, Input);
 deliver([{frames, Frames} | Rest], Input) ->
     put_frames(Frames, Input),
     deliver(Rest, Input);
@@ -98,7 +100,10 @@ put_each(Handle, <<Size:32, Frame:Size/binary, Rest/binary>>, Small) ->
                                           true -> binary:copy(Frame);
                                           false -> Frame
                                       end),
-    put_each(Handle, Rest, Small);
+    case Rest of
+        <<>> -> ok;
+        _ -> put_each(Handle, Rest, Small)
+    end;
 put_each(_Handle, <<>>, _Small) ->
     ok;
 put_each(_Handle, _Malformed, _Small) ->

@@ -9,8 +9,7 @@
 %% while.
 -module(weft_lane_turns).
 
--export([new/2, all/1, order/1, can/2, room/3, lane/2, sent/4, free/2, change/2, spare/1,
-         is_spared/1]).
+-export([new/2, all/1, can/2, room/3, lane/2, sent/4, free/2, change/2, spare/1, is_spared/1]).
 -export_type([turns/1, order/0]).
 
 %% Payloads from this size on are spread over the lanes.
@@ -36,11 +35,6 @@ all(#turns{idle = Idle, busy = Busy, kept = {_, Lane}}) -> Idle ++ Busy ++ [Lane
 can(_Order, #turns{idle = [_ | _]}) -> true;
 can(bypass, #turns{kept = {ready, _}}) -> true;
 can(_Order, _Turns) -> false.
-
-%% @doc Whether a payload of that kind is sent in order or as a bypass payload.
--spec order(weft_wire:payload_kind() | weft_fair_queue_core:order()) -> order().
-order({_, _, _}) -> bypass;
-order(_Kind) -> in_order.
 
 %% @doc What may be sent now, if the window has that room: payloads that are repeated go before all
 %% others except bypass payloads.

@@ -24,7 +24,7 @@
          sent/4, lanes/1, tick/1, spare/1, rest/2, incarnation/1, last_break/1, info/1,
          code_change/1]).
 -export_type([state/0, path/0, event/0, effect/0, outcome/0, write/0]).
--compile({inline, [push_whole/5]}). % on the way of each message
+-compile({inline, [push_whole/5, write/3, order/1]}). % on the way of each message
 
 %% The window never shrinks below this, except while the round trip is measured.
 -define(WINDOW_MIN_BYTES, 262144).
@@ -294,7 +294,7 @@ can_send(_Order, _Stream) -> false.
 %% @doc Can something be repeated now, or the next part of a payload be sent, by `flush/2'?
 -spec to_flush(state()) -> boolean().
 to_flush(#stream{resend = [{_, Kind, _, _} | _]} = Stream) ->
-    can_send(weft_lane_turns:order(Kind), Stream);
+    can_send(order(Kind), Stream);
 to_flush(#stream{rest = none}) ->
     false;
 to_flush(#stream{out = Out} = Stream) ->
@@ -334,9 +334,13 @@ push_whole(Kind, Payload, Bytes, NowUs, #stream{out = Out0} = Stream0) ->
     Stream = Stream0#stream{out = Out},
     case Stream of
         #stream{path = undefined} -> {kept, Stream};
-        #stream{resend = []} -> write(weft_lane_turns:order(Kind), Item, Stream);
-        #stream{} -> write_past_repeats(weft_lane_turns:order(Kind), Item, Stream)
+        #stream{resend = []} -> write(order(Kind), Item, Stream);
+        #stream{} -> write_past_repeats(order(Kind), Item, Stream)
     end.
+
+-spec order(weft_wire:payload_kind() | weft_fair_queue_core:order()) -> weft_lane_turns:order().
+order({_, _, _}) -> bypass;
+order(_Kind) -> in_order.
 
 %% Bypass payloads need not wait for payloads that are repeated.
 write_past_repeats(bypass, Item, Stream) -> write(bypass, Item, Stream);
@@ -356,7 +360,7 @@ kept(Item, #stream{resend = Resend} = Stream) ->
 %% (`to_flush/1').
 -spec flush(NowUs :: integer(), state()) -> write().
 flush(_NowUs, #stream{resend = [{_, Kind, _, _} = Item | Items]} = Stream) ->
-    write(weft_lane_turns:order(Kind), Item, Stream#stream{resend = Items});
+    write(order(Kind), Item, Stream#stream{resend = Items});
 flush(NowUs, #stream{rest = Rest} = Stream) ->
     push_part(Rest, NowUs, Stream).
 

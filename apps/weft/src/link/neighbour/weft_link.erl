@@ -127,7 +127,14 @@ handle_info({Tag, Socket, Packet}, #link{lanes = Lanes} = Link)
   when Tag =:= tcp, is_map_key(Socket, Lanes); Tag =:= ssl, is_map_key(Socket, Lanes) ->
     BeganUs = weft_turn:begins(),
     {Lane, Lanes1} = weft_link_lanes:received(Socket, Lanes),
-    Taken = packet(weft_wire:decode(Packet), Packet, Lane, Link#link{lanes = Lanes1}),
+    Taken = case weft_wire:decode(Packet) of
+                %% Most are payloads.
+                {data, _, _, _, _} = Data ->
+                    #link{handler = Handler, above = Above} = Link,
+                    Link#link{lanes = Lanes1, above = Handler:packet(Data, Packet, Lane, Above)};
+                Decoded ->
+                    packet(Decoded, Packet, Lane, Link#link{lanes = Lanes1})
+            end,
     ok = weft_turn:worked(BeganUs),
     {noreply, Taken};
 handle_info({weft_handler, Message}, Link) ->

@@ -12,8 +12,8 @@
 %% node that runs no carrier counts nothing.
 -module(weft_counters).
 
--export([init/0, add/1, add/2, add/4, read/0, names/0]).
--export_type([name/0]).
+-export([init/0, add/1, add/2, add/4, totals/0, slot/1, read/0, names/0]).
+-export_type([name/0, totals/0, slot/0]).
 
 %% On the way of each message: not calls.
 -compile({inline, [index/1]}).
@@ -22,6 +22,9 @@
               | resumes | repairs | links_up | links_down | lanes_opened | lanes_closed
               | dials_failed | relayed_packets | relayed_bytes | senders_suspended | refusals
               | reroutes.
+
+-type totals() :: counters:counters_ref().
+-type slot() :: pos_integer().
 
 %% More than there are names: code of a later version may be loaded, and finds these.
 -define(SLOTS, 64).
@@ -54,6 +57,13 @@ add(NameA, CountA, NameB, CountB) ->
             counters:add(Counters, index(NameA), CountA),
             counters:add(Counters, index(NameB), CountB)
     end.
+
+%% @doc For who counts each packet: where to add, and in which slot.
+-spec totals() -> totals() | none.
+totals() -> persistent_term:get(?MODULE, none).
+
+-spec slot(name()) -> slot().
+slot(Name) -> index(Name).
 
 %% @doc All of them.
 -spec read() -> #{name() => non_neg_integer()}.

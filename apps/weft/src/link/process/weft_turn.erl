@@ -21,7 +21,7 @@
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% On the way of each message: not calls.
--compile({inline, [before/0, set_before/1]}).
+-compile({inline, [before/0, set_before/1, begins/0, piece_us/1]}).
 
 %% How long a process works before it looks at the account.
 -define(TURN_US, 500).
@@ -74,11 +74,14 @@ begins() -> erlang:monotonic_time(microsecond).
 -spec worked(BeganUs :: integer()) -> ok.
 worked(BeganUs) ->
     NowUs = begins(),
-    WorkedUs = before() + min(NowUs - BeganUs, ?PIECE_MAX_US),
+    WorkedUs = before() + piece_us(NowUs - BeganUs),
     case WorkedUs < ?TURN_US of
         true -> set_before(WorkedUs);
         false -> set_before(0), pay(WorkedUs, NowUs, persistent_term:get(?MODULE, none))
     end.
+
+piece_us(Us) when Us > ?PIECE_MAX_US -> ?PIECE_MAX_US;
+piece_us(Us) -> Us.
 
 %% What this process has worked since it looked at the account.
 before() ->
