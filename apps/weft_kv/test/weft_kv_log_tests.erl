@@ -38,7 +38,7 @@ torn(Dir) ->
          ok = weft_kv_log:close(More),
          ?assertEqual({At, entries(Whole) ++ [entry(9)]}, {At, found(Dir)}),
          %% Half a header and zeros could be damage as well, so that file is put aside.
-         Aside = filelib:wildcard(File ++ ".damaged.*"),
+         Aside = aside(File),
          ?assertEqual({At, []}, {At, [Name || Name <- Aside, Filling =:= <<>>]}),
          [ok = file:delete(Name) || Name <- Aside]
      end || At <- lists:seq(10, byte_size(Bytes)), Filling <- [<<>>, fill(At, Bytes, Ends)]].
@@ -59,7 +59,7 @@ zeros_at_the_end_are_no_damage_test() ->
                      {File, Bytes, _} = written(Dir, 2),
                      ok = file:write_file(File, [Bytes, <<0:800>>]),
                      ?assertEqual(entries(2), found(Dir)),
-                     ?assertEqual([], filelib:wildcard(File ++ ".damaged.*"))
+                     ?assertEqual([], aside(File))
                  end).
 
 %% Zeros that end with the record that was being written.
@@ -82,7 +82,7 @@ damaged(Dir) ->
          Whole = length([End || End <- Ends, End =< At]),
          ?assertEqual({At, entries(case At < 10 of true -> 0; false -> Whole end)},
                       {At, found(Dir)}),
-         Aside = filelib:wildcard(File ++ ".damaged.*"),
+         Aside = aside(File),
          ?assertMatch({At, [_]}, {At, Aside}),
          [ok = file:delete(Name) || Name <- Aside]
      end || At <- lists:seq(0, byte_size(Bytes) - 1)].
@@ -98,7 +98,7 @@ a_large_file_with_a_damaged_beginning_is_put_aside_in_little_memory_test() ->
                      receive
                          {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual({found, []}, Reason)
                      end,
-                     ?assertMatch([_], filelib:wildcard(File ++ ".damaged.*"))
+                     ?assertMatch([_], aside(File))
                  end).
 
 %% The file is longer than what was written of it, and the record crosses sectors.
@@ -116,7 +116,7 @@ sectors(Dir) ->
                <<Before:From/binary, Gone:(To - From)/binary, After/binary>> = Whole,
                ok = file:write_file(File, [Before, <<0:(8 * byte_size(Gone))>>, After]),
                ?assertEqual(entries(1), found(Dir)),
-               Aside = filelib:wildcard(File ++ ".damaged.*"),
+               Aside = aside(File),
                [ok = file:delete(Name) || Name <- Aside],
                Aside
            end,
@@ -136,10 +136,10 @@ what_is_before_the_damage_is_kept_though_there_is_no_room_test() ->
                      ok = file:write_file(File, [Before, Byte bxor 16, After]),
                      ok = file:make_dir(File ++ ".new"),
                      ?assertMatch({error, _}, weft_kv_log:open(Dir, 7, tests)),
-                     ?assertEqual([], filelib:wildcard(File ++ ".damaged.*")),
+                     ?assertEqual([], aside(File)),
                      ok = file:del_dir(File ++ ".new"),
                      ?assertEqual(entries(1), found(Dir)),
-                     ?assertMatch([_], filelib:wildcard(File ++ ".damaged.*"))
+                     ?assertMatch([_], aside(File))
                  end).
 
 %% A device that fails stands for a full disk.
@@ -242,7 +242,7 @@ a_file_of_another_version_is_refused_and_left_test() ->
                      ?assertEqual({error, {written_by_another_version, File}},
                                   weft_kv_log:open(Dir, 7, tests)),
                      ?assertEqual({ok, Later}, file:read_file(File)),
-                     ?assertEqual([], filelib:wildcard(File ++ ".damaged.*"))
+                     ?assertEqual([], aside(File))
                  end).
 
 %% So that the version before refuses it from then on: it does not know what is written behind.
@@ -273,7 +273,7 @@ a_torn_commit_of_several_is_no_damage_test() ->
                           ?assertNotEqual(<<0:(8 * Size)>>, Gone),
                           ok = file:write_file(File, [Before, <<0:(8 * Size)>>, After]),
                           ?assertEqual({At, entries(1)}, {At, found(Dir)}),
-                          ?assertEqual({At, []}, {At, filelib:wildcard(File ++ ".damaged.*")})
+                          ?assertEqual({At, []}, {At, aside(File)})
                       end || {At, Size} <- [{byte_size(Bytes), 512 - byte_size(Bytes)} | Sectors]]
                  end).
 
@@ -293,7 +293,7 @@ zeros_where_a_commit_begins_may_be_damage_test() ->
                           <<Before:At/binary, _:Size/binary, After/binary>> = Whole,
                           ok = file:write_file(File, [Before, <<0:(8 * Size)>>, After]),
                           ?assertMatch({At, [_ | _]}, {At, found(Dir)}),
-                          Aside = filelib:wildcard(File ++ ".damaged.*"),
+                          Aside = aside(File),
                           ?assertMatch({At, [_]}, {At, Aside}),
                           [ok = file:delete(Name) || Name <- Aside]
                       end || {At, Size} <- [{512, 512}, {byte_size(Bytes), 100}]]
@@ -314,7 +314,7 @@ a_commit_of_several_may_be_damaged_test() ->
                      <<Before:At/binary, Byte, After/binary>> = Whole,
                      ok = file:write_file(File, [Before, Byte bxor 16, After]),
                      ?assertEqual(entries(3), found(Dir)),
-                     ?assertMatch([_], filelib:wildcard(File ++ ".damaged.*"))
+                     ?assertMatch([_], aside(File))
                  end).
 
 %% What could not be synced is written once more, with what came meanwhile.
@@ -383,7 +383,7 @@ what_was_damaged_stays_aside_test() ->
                      ok = file:write_file(File, [Before, Byte bxor 16, After]),
                      {ok, Log, _} = failing(fun() -> weft_kv_log:open(Dir, 7, tests) end),
                      ok = weft_kv_log:close(Log),
-                     ?assertMatch([_], filelib:wildcard(File ++ ".damaged.*"))
+                     ?assertMatch([_], aside(File))
                  end).
 
 failing(Fun) -> weft_test_disk:without_directory_sync(Fun).
@@ -478,7 +478,7 @@ not_synced(Dir) ->
          {ok, More} = weft_kv_log:commit(weft_kv_log:append(entry(9), Again)),
          ok = weft_kv_log:close(More),
          ?assertEqual({At, How, Found ++ [entry(9)]}, {At, How, found(Dir)}),
-         [ok = file:delete(Name) || Name <- filelib:wildcard(File ++ ".damaged.*")]
+         [ok = file:delete(Name) || Name <- aside(File)]
      end || At <- lists:seq(Synced, byte_size(Bytes)), How <- [cut, zeros, hole]].
 
 %% A file system may drop what it could not write, and tell so once.
@@ -546,6 +546,12 @@ written(Dir, Count) ->
     {ok, Bytes} = file:read_file(File),
     ?assertEqual(byte_size(Bytes), lists:last(Ends)),
     {File, Bytes, Ends}.
+
+%% The files that were put aside.
+aside(File) ->
+    {ok, Names} = file:list_dir(filename:dirname(File)),
+    [filename:join(filename:dirname(File), Name)
+     || Name <- Names, lists:prefix(filename:basename(File) ++ ".damaged.", Name)].
 
 found(Dir) ->
     {ok, Log, Entries} = weft_kv_log:open(Dir, 7, tests),

@@ -521,8 +521,8 @@ committed(Vnode) ->
     New.
 
 in_directory(Fun) ->
-    Dir = filename:join(filename:basedir(user_cache, "weft_kv_tests"),
-                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
+    Number = integer_to_list(erlang:unique_integer([positive])),
+    Dir = filename:join(filename:basedir(user_cache, "weft_kv_tests"), os:getpid() ++ "." ++ Number),
     try Fun(Dir) after file:del_dir_r(Dir) end.
 
 %% There is no ring here, so nobody owns it.
