@@ -214,7 +214,7 @@ plain(Text) ->
                 {"(?<![a-z0-9.])[0-9]+(\\.[0-9]+)? (ms|s|B|kB|MB|bytes)\\b", "#"},
                 {"[0-9]+ (in\\.|sessions)", "# \\1"}, {", [0-9]+ notes?", ""},
                 {"[0-9]+ (resume|re-route)s?\\b", "# \\1s"}, {"resumed [^,]*,", "resumed,"},
-                {"Last error: .*", "Last error: #"},
+                {"Reason: (broken|no_route)", "Reason: #"}, {"Last error: .*", "Last error: #"},
                 {"(?m)^(n[0-9]+) +.*?(( n[0-9]+)+)$", "\\1 #\\2"},
                 {"\\s*\nnote on .*(\n .*)*", ""}, {"\\s+", " "}]).
 

@@ -62,7 +62,7 @@ any_node_calls_any_other_also_after_some_were_killed(Config) ->
     %% What was made to ask something goes, and so does what was between former neighbours, although
     %% there are sessions on it.
     weft_test_nodes:until(fun() -> [] =:= [Node || Node <- Nodes, up_links(Node) > ?ACTIVE] end,
-                          60000),
+                          180000),
     ct:pal("of each node: memory, kB: ~w~nlinks that are up: ~w",
            [[weft_test_nodes:call(Node, erlang, memory, [total]) div 1000 || Node <- Nodes],
             [up_links(Node) || Node <- Nodes]]),

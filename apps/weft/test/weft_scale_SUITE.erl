@@ -40,12 +40,23 @@ who_lives_talks_on_while_others_are_killed(Config) ->
     ?assertEqual({Count, Count - Kills}, {length(Formed), length(Later)}),
     ?assertEqual([], [N || #{connections := N} <- Later, N > ?ACTIVE + ?ASKED]).
 
-a_full_mesh_may_start_all_at_once(Config) -> mesh(full_mesh, Config).
+a_full_mesh_may_start_all_at_once(Config) -> none_is_full(full_mesh, Config, 3).
 
-a_full_mesh_with_swim_may_start_all_at_once(Config) -> mesh(swim, Config).
+a_full_mesh_with_swim_may_start_all_at_once(Config) -> none_is_full(swim, Config, 3).
 
-%% One connection for each pair, and nobody had to wait in a queue that was full. That each has a
-%% route to each is what the run waits for; calls that crossed may still replace a connection then.
+%% Nobody had to wait in a queue that was full. The kernel counts such queues of all programs: that
+%% of another one may have been full meanwhile, so this is tried again.
+none_is_full(Topology, Config, Tries) ->
+    case mesh(Topology, Config) of
+        0 -> ok;
+        unknown -> ok;
+        _Overflows when Tries > 1 ->
+            weft_test_nodes:stop_all(),
+            none_is_full(Topology, Config, Tries - 1)
+    end.
+
+%% One connection for each pair. That each has a route to each is what the run waits for; calls that
+%% crossed may still replace a connection then.
 mesh(Topology, Config) ->
     Count = case is_full() of true -> 50; false -> 7 end,
     #{wrong := Wrong, formed := Formed, after_kills := Later, overflows := Overflows} = Result =
@@ -54,6 +65,6 @@ mesh(Topology, Config) ->
     ?assertEqual([], Wrong),
     ?assertEqual(Count, length(Formed)),
     ?assertEqual([Count - 3], lists:usort([N || #{connections := N} <- Later])),
-    ?assert(Overflows =:= unknown orelse Overflows =:= 0).
+    Overflows.
 
 is_full() -> os:getenv("FULL") =:= "1".

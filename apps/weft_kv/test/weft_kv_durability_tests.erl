@@ -294,8 +294,8 @@ publish(Durabilities) ->
     weft_kv_durability:publish(maps:map(fun(_, D) -> #{durability => D} end, Durabilities)).
 
 with(Durabilities, Fun) ->
-    Number = integer_to_list(erlang:unique_integer([positive])),
-    Dir = filename:join(filename:basedir(user_cache, "weft_kv_tests"), os:getpid() ++ "." ++ Number),
+    Name = os:getpid() ++ "." ++ integer_to_list(erlang:unique_integer([positive])),
+    Dir = filename:join(filename:basedir(user_cache, "weft_kv_tests"), Name),
     ok = publish(Durabilities),
     try Fun(Dir)
     after

@@ -7,8 +7,8 @@
 %% @doc What is damaged on purpose is not said in the log meanwhile.
 -spec within(fun((Dir :: file:filename()) -> Result)) -> Result.
 within(Fun) ->
-    Number = integer_to_list(erlang:unique_integer([positive])),
-    Dir = filename:join(filename:basedir(user_cache, "weft_kv_tests"), os:getpid() ++ "." ++ Number),
+    Name = os:getpid() ++ "." ++ integer_to_list(erlang:unique_integer([positive])),
+    Dir = filename:join(filename:basedir(user_cache, "weft_kv_tests"), Name),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     Level = maps:get(level, logger:get_primary_config()),
     ok = logger:set_primary_config(level, critical),

@@ -521,8 +521,8 @@ committed(Vnode) ->
     New.
 
 in_directory(Fun) ->
-    Number = integer_to_list(erlang:unique_integer([positive])),
-    Dir = filename:join(filename:basedir(user_cache, "weft_kv_tests"), os:getpid() ++ "." ++ Number),
+    Name = os:getpid() ++ "." ++ integer_to_list(erlang:unique_integer([positive])),
+    Dir = filename:join(filename:basedir(user_cache, "weft_kv_tests"), Name),
     try Fun(Dir) after file:del_dir_r(Dir) end.
 
 %% There is no ring here, so nobody owns it.
