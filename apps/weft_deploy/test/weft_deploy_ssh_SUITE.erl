@@ -450,9 +450,10 @@ a_host_that_dies_blames_no_version(Config) ->
     [Id, Pid] = [filename:join([?config(priv_dir, Config), "host" ++ integer_to_list(Last),
                                 "nodes", Node, File]) || File <- ["id", "pid"]],
     IsNew = [is_new(File) || File <- [Id, Pid]],
+    %% Its turn may come when most others have had theirs.
     Killer = spawn_link(fun() ->
                                 weft_test_nodes:until(
-                                  fun() -> lists:all(fun(New) -> New() end, IsNew) end, 120000),
+                                  fun() -> lists:all(fun(New) -> New() end, IsNew) end, 900000),
                                 kill_all(Last, Config)
                         end),
     {wanting, Ended, _} = run(upgrade, Config),
