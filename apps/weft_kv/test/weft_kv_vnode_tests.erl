@@ -170,14 +170,15 @@ what_is_over_is_forgotten_after_its_time_test() ->
     Short = tick(write(key(1), <<"1">>, Over, ?STORE, vnode(#{grace_ms => 0}))),
     ?assertEqual(0, weft_kv_vnode:cover(bytes, Short)).
 
-%% Each page has room for one of them.
+%% Each page has room for one of them. On a busy machine a tick does not come to the end of its time
+%% with all, but it does not take ten.
 large_values_that_are_over_do_not_pile_up_test() ->
     Over = erlang:system_time(millisecond) - 10,
     [begin
          Full = lists:foldl(fun(N, V) -> write(key(N), <<0:8000000>>, Over, ?STORE, V) end,
                             vnode(#{grace_ms => GraceMs}), lists:seq(1, 10)),
          ?assert(weft_kv_vnode:cover(bytes, Full) >= 10000000),
-         ?assert(weft_kv_vnode:cover(bytes, tick(Full)) < 10000)
+         ?assert(weft_kv_vnode:cover(bytes, tick(tick(tick(Full)))) < 10000)
      end || GraceMs <- [0, 60000]].
 
 %% Only that it was there has to be known for longer.
