@@ -50,9 +50,7 @@ payload_in(#counters{own = Own} = Counters, Bytes) ->
     count_own(payload_in, Own),
     atomics:add(Own, ?BYTES_IN, Bytes);
 payload_in(Before, Bytes) ->
-    weft_counters:add(packets_in, 1, bytes_in, Bytes),
-    count(payload_in, Before),
-    add(?BYTES_IN, Bytes, Before).
+    packet_in(payload_in, Bytes, Before).
 
 %% @doc First sent, or repeated.
 -spec payload_out(counters(), Bytes :: non_neg_integer()) -> ok.
@@ -61,26 +59,28 @@ payload_out(#counters{own = Own} = Counters, Bytes) ->
     count_own(payload_out, Own),
     atomics:add(Own, ?BYTES_OUT, Bytes);
 payload_out(Before, Bytes) ->
-    weft_counters:add(packets_out, 1, bytes_out, Bytes),
-    count(payload_out, Before),
-    add(?BYTES_OUT, Bytes, Before).
+    packet_out(payload_out, Bytes, Before).
 
 -spec tick_in(counters(), Bytes :: non_neg_integer()) -> ok.
-tick_in(Counters, Bytes) ->
-    weft_counters:add(packets_in, 1, bytes_in, Bytes),
-    count(tick_in, Counters),
-    add(?BYTES_IN, Bytes, Counters).
+tick_in(Counters, Bytes) -> packet_in(tick_in, Bytes, Counters).
 
 %% @doc A tick of the ticker.
 -spec tick_out(counters(), Bytes :: non_neg_integer()) -> ok.
-tick_out(Counters, Bytes) ->
-    weft_counters:add(packets_out, 1, bytes_out, Bytes),
-    count(tick_out, Counters),
-    add(?BYTES_OUT, Bytes, Counters).
+tick_out(Counters, Bytes) -> packet_out(tick_out, Bytes, Counters).
 
 %% @doc The peer has opened or accepted a path: it is alive.
 -spec path_in(counters()) -> ok.
 path_in(Counters) -> count(path_in, Counters).
+
+packet_in(Event, Bytes, Counters) ->
+    weft_counters:add(packets_in, 1, bytes_in, Bytes),
+    count(Event, Counters),
+    add(?BYTES_IN, Bytes, Counters).
+
+packet_out(Event, Bytes, Counters) ->
+    weft_counters:add(packets_out, 1, bytes_out, Bytes),
+    count(Event, Counters),
+    add(?BYTES_OUT, Bytes, Counters).
 
 total_in(_Bytes, #counters{totals = none}) ->
     ok;
@@ -94,12 +94,10 @@ total_out(Bytes, #counters{totals = Totals, packets_out = OfPackets, bytes_out =
     counters:add(Totals, OfPackets, 1),
     counters:add(Totals, OfBytes, Bytes).
 
-count(Event, #counters{own = Own}) ->
-    count_own(Event, Own);
-count(Event, Before) ->
+count(Event, Counters) ->
     case weft_session_counts:as(Event) of
-        read -> add(?PACKETS_IN, 1, Before);
-        written -> add(?PACKETS_OUT, 1, Before);
+        read -> add(?PACKETS_IN, 1, Counters);
+        written -> add(?PACKETS_OUT, 1, Counters);
         nothing -> ok
     end.
 
