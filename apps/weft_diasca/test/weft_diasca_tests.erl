@@ -145,7 +145,8 @@ a_killed_actor_is_named_test() ->
     Run = start([idle, {tell, self()}], #{}),
     exit(actor(), kill),
     ?assertMatch({error, {actor_failed, _, _, 2, {process, exit, killed, []}}},
-                 weft_diasca:await(Run)).
+                 weft_diasca:await(Run)),
+    flush().
 
 a_killed_manager_is_named_test() ->
     Run = start([idle, {tell, self()}], #{}),
