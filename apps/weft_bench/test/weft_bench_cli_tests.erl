@@ -88,7 +88,7 @@ a_run_that_has_measured_nothing_is_told_test_() ->
 
 with_results(Test) ->
     Dir = filename:join(filename:basedir(user_cache, ?MODULE_STRING),
-                        integer_to_list(erlang:unique_integer([positive]))),
+                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     try
         ok = file:write_file(filename:join(Dir, "environment.csv"), "old"),

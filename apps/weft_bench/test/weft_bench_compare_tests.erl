@@ -158,7 +158,7 @@ main(Old, New, More) ->
 
 compared(Write, Old, New, More) ->
     Base = filename:join(filename:basedir(user_cache, "weft_bench_compare_tests"),
-                         integer_to_list(erlang:unique_integer([positive]))),
+                         integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
     Dirs = [filename:join(Base, Name) || Name <- ["old", "new"]],
     try
         [ok = Write(Dir, Rows) || {Dir, Rows} <- lists:zip(Dirs, [Old, New])],
@@ -324,7 +324,8 @@ what_waits_beyond_the_end_stalls_up_to_the_end_test() ->
     ?assert(stalled_s(At(900000)) == 0).
 
 stalled_s(Seconds) ->
-    Dir = filename:join(filename:basedir(user_cache, "weft_bench_compare_tests"), "stalled"),
+    Dir = filename:join(filename:basedir(user_cache, "weft_bench_compare_tests"),
+                        "stalled" ++ os:getpid()),
     try
         ok = load(Dir, Seconds),
         {ok, Results, _Environment} = weft_load_results:read(Dir),
@@ -420,7 +421,8 @@ what_fails_in_bencherl_is_told_by_its_name_test_() ->
 
 %% What is said of failures, each with how many failed of how many in the new run.
 failed_of(Old, New) ->
-    Base = filename:join(filename:basedir(user_cache, "weft_bench_compare_tests"), "bencherl"),
+    Base = filename:join(filename:basedir(user_cache, "weft_bench_compare_tests"),
+                         "bencherl" ++ os:getpid()),
     [OldDir, NewDir] = Dirs = [filename:join(Base, Name) || Name <- ["old", "new"]],
     try
         [ok = bencherl(Dir, Lines) || {Dir, Lines} <- lists:zip(Dirs, [Old, New])],

@@ -20,7 +20,7 @@ what_was_compiled_before_it_was_changed_is_told_test() ->
                   || {Changes, Newer} <- [{"", []}, {" M x", []}, {"", ["src/x/m.erl"]},
                                           {" M x", ["m.erl", "n.erl"]}]]),
     Dir = filename:join(filename:basedir(user_cache, ?MODULE_STRING),
-                        integer_to_list(erlang:unique_integer([positive]))),
+                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
     Files = [{"src/old.erl", 1}, {"ebin/old.beam", 2}, {"src/deep/new.erl", 3},
              {"ebin/new.beam", 2}, {"src/not_yet.erl", 1}],
     try

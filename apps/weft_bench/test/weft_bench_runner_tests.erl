@@ -47,7 +47,7 @@ cells(Scope) -> weft_bench_workload:cells(weft_bench_workload:modules(), Scope).
 %% A link that may be there, and can not be made in the end: its program is a directory.
 what_has_no_place_has_failed_test() ->
     Dir = filename:join(filename:basedir(user_cache, ?MODULE_STRING),
-                        integer_to_list(erlang:unique_integer([positive]))),
+                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
     Program = filename:join(Dir, "linkem"),
     ok = filelib:ensure_dir(filename:join(Program, "x")),
     ok = file:change_time(Program, {{2000, 1, 1}, {0, 0, 0}}),

@@ -102,7 +102,7 @@ offsets(Count, OffsetUs, Random0) ->
 
 load(Mode) ->
     Dir = filename:join(filename:basedir(user_cache, ?MODULE_STRING),
-                        integer_to_list(erlang:unique_integer([positive]))),
+                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
     ?MODULE = ets:new(?MODULE, [named_table, public, ordered_set]),
     try
         {ok, Config} = weft_load_config:check(

@@ -2,10 +2,11 @@
 %% @doc For tests in EUnit: a store on this node alone, without distribution.
 -module(weft_kv_one_node).
 
--export([started/3, started/4, stopped/1]).
+-export([started/3, started/4, dir/1, stopped/1]).
 
 %% @doc Starts the store with these options of its partitions and these buckets, and makes a ring of
-%% eight partitions. Its directory is for `stopped/1'. Replicas are not compared.
+%% eight partitions. Its directory, in that of the test, is for `stopped/1'. Replicas are not
+%% compared.
 -spec started(Test :: module(), VnodeOptions :: map(), Buckets :: map()) -> file:filename().
 started(Test, VnodeOptions, Buckets) ->
     started(Test, VnodeOptions, Buckets, infinity).
@@ -14,7 +15,7 @@ started(Test, VnodeOptions, Buckets) ->
 -spec started(Test :: module(), VnodeOptions :: map(), Buckets :: map(), EveryMs :: timeout()) ->
           file:filename().
 started(Test, VnodeOptions, Buckets, EveryMs) ->
-    Dir = filename:join(filename:basedir(user_cache, atom_to_list(Test)), os:getpid()),
+    Dir = filename:join(dir(Test), "ring"),
     _ = [begin
              _ = application:load(Application),
              ok = application:set_env(Application, Key, Value)
@@ -26,7 +27,11 @@ started(Test, VnodeOptions, Buckets, EveryMs) ->
     ok = weft_ring:create(),
     Dir.
 
-%% @doc Stops what was started, and deletes its files.
+%% @doc The directory of a test, which no other run of it has.
+-spec dir(Test :: module()) -> file:filename().
+dir(Test) -> filename:join(filename:basedir(user_cache, atom_to_list(Test)), os:getpid()).
+
+%% @doc Stops what was started, and deletes the files of the test.
 -spec stopped(Dir :: file:filename()) -> ok.
 stopped(Dir) ->
     _ = [application:stop(Application) || Application <- [weft_kv, weft_ring, weft]],

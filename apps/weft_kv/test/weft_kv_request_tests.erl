@@ -22,8 +22,7 @@ on_one_node_test_() ->
      fun() ->
          Buckets = #{one => #{n => 1, timeout_ms => ?TIMEOUT_MS}, three => #{n => 3},
                      box => #{consistency => strong, n => 1, voters => [node()], partitions => 1,
-                              dir => filename:join([filename:basedir(user_cache, ?MODULE_STRING),
-                                                    "strong", os:getpid()]),
+                              dir => filename:join(weft_kv_one_node:dir(?MODULE), "strong"),
                               timeout_ms => ?TIMEOUT_MS}},
          weft_kv_one_node:started(?MODULE, #{bytes_max => 5000}, Buckets)
      end,

@@ -17,7 +17,7 @@ on_one_node_test_() ->
      end}.
 
 %% Beside the directory of the ring.
-files() -> filename:join(filename:basedir(user_cache, atom_to_list(?MODULE)), "files").
+files() -> filename:join(weft_kv_one_node:dir(?MODULE), "files").
 
 before_long() ->
     {_, Name} = killed(),

@@ -606,7 +606,7 @@ bad_arguments_are_refused_test_() ->
 
 %% Other figures may be measured beside them.
 figures_are_not_written_over_test() ->
-    Dir = filename:basedir(user_cache, ?MODULE_STRING),
+    Dir = filename:join(filename:basedir(user_cache, ?MODULE_STRING), os:getpid()),
     File = filename:join([Dir, "aco_7", "environment.csv"]),
     try
         ok = filelib:ensure_dir(File),

@@ -40,7 +40,7 @@ stopped(Dir) ->
     Applications = [weft_crdt, weft_kv, weft_ring],
     _ = [application:stop(Application) || Application <- Applications ++ [weft]],
     _ = [application:unload(Application) || Application <- Applications],
-    file:del_dir_r(filename:dirname(Dir)).
+    file:del_dir_r(Dir).
 
 an_echo_comes_back() ->
     {ElapsedUs, #{calls := Calls}} = weft_partisan_vnode:run(vnode_echo, 1000, 3, 100, 1),

@@ -102,7 +102,7 @@ started() ->
 stopped(Dir) ->
     _ = [application:stop(Application) || Application <- [weft_kv, weft_ring, weft]],
     _ = [application:unload(Application) || Application <- [weft_kv, weft_ring]],
-    file:del_dir_r(filename:dirname(Dir)).
+    file:del_dir_r(Dir).
 
 each_operation_does_what_it_says() ->
     ok = weft_store_clients:fill(lists:seq(1, 10), 64),

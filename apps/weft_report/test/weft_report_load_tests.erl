@@ -57,7 +57,7 @@ page(Counts, Failed, Distribution) -> page(Counts, Failed, Distribution, none).
 
 page(Counts, Failed, Distribution, Sharing) ->
     Dir = filename:join(filename:basedir(user_cache, "weft_report_load_tests"),
-                        integer_to_list(erlang:unique_integer([positive]))),
+                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     Row = fun(Operation, Count) ->
                   weft_report_csv:line([1.0, Operation, Count, Count, Failed

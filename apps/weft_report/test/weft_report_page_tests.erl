@@ -19,7 +19,7 @@ sample() ->
 
 in_dir(Test) ->
     Dir = filename:join(filename:basedir(user_cache, "weft_report_page_tests"),
-                        integer_to_list(erlang:unique_integer([positive]))),
+                        integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
     try Test(Dir) after file:del_dir_r(Dir) end.
 
 report(Dir) ->
