@@ -127,6 +127,8 @@ sessions() ->
            "Times a session went on over the same path, after it had lost a lane."),
      gauge(weft_session_unacknowledged_bytes, "Bytes that were sent and not yet acknowledged.",
            fun(#{sessions := Sessions}) -> sum(unacked_bytes, Sessions) end),
+     gauge(weft_session_window_bytes, "How much may be sent before an acknowledgement.",
+           fun(#{sessions := Sessions}) -> told(window_bytes, Sessions) end),
      gauge(weft_session_queued_bytes, "Bytes that wait in the queues of senders.",
            fun(#{sessions := Sessions}) -> told(queued_bytes, Sessions) end),
      gauge(weft_suspended_senders, "Processes that wait because they have sent much.",
