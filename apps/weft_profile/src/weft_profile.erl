@@ -21,7 +21,7 @@
 -type options() :: #{seconds => number(), dir => file:filename(), file => file:filename(),
                      pids => all | pos_integer() | [pid()], events => pos_integer(),
                      rate => pos_integer(), bytes => pos_integer(), gc => boolean(),
-                     procs => boolean(), sample_ms => pos_integer(),
+                     procs => boolean(), ports => boolean(), sample_ms => pos_integer(),
                      window_ms => pos_integer(), every_ms => pos_integer(),
                      waiting => pos_integer(),
                      max_bytes => pos_integer(), code => weft_profile_collect:code()}.
@@ -89,7 +89,7 @@ wrong(pids, Count) when is_integer(Count), Count > 0 -> [];
 wrong(pids, [_ | _] = Pids) ->
     ["pids has something else than pids" || not lists:all(fun is_pid/1, Pids)];
 wrong(pids, _) -> ["pids is all, a number of processes from 1, or a list of pids"];
-wrong(Key, Value) when Key =:= gc; Key =:= procs ->
+wrong(Key, Value) when Key =:= gc; Key =:= procs; Key =:= ports ->
     [lists:concat([Key, " is true or false"]) || not is_boolean(Value)];
 wrong(Key, _Given) when Key =:= dir; Key =:= file; Key =:= code -> [];
 wrong(waiting, 0) -> [];

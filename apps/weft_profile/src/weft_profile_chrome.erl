@@ -2,13 +2,14 @@
 %% @doc A profile as Chrome trace JSON, which Perfetto and speedscope open. Written piece by piece,
 %% and no longer than it may be. Pure but for the function that writes.
 %%
-%% A process of the trace is a node. Its threads are its schedulers, with what ran on them and when
-%% garbage was collected meanwhile, and each process that sent a message to another node or got one,
-%% with these messages: short slices that the arrows begin and end at. A node that was traced in
-%% windows has a thread with them: outside of these nothing is known. A gateway has a thread with
-%% the moments at which messages of others passed, which the arrows go by. Counters are the run
-%% queues and the ports. Within a thread events are in the order of time, and a slice that begins in
-%% another one ends in it. Times are in microseconds with three decimals.
+%% A process of the trace is a node. Its threads are its schedulers, with what ran on them,
+%% processes and ports, and when garbage was collected meanwhile or a port called; and each process
+%% that sent a message to another node or got one, with these messages: short slices that the arrows
+%% begin and end at. A node that was traced in windows has a thread with them: outside of these
+%% nothing is known. A gateway has a thread with the moments at which messages of others passed,
+%% which the arrows go by. Counters are the run queues and the open ports. Within a thread events
+%% are in the order of time, and a slice that begins in another one ends in it. Times are in
+%% microseconds with three decimals: viewers are told that these count.
 -module(weft_profile_chrome).
 
 -export([write/3]).
@@ -29,7 +30,7 @@
           #{bytes := pos_integer(), left_out := non_neg_integer()}.
 write(#{nodes := Sides, flows := Flows}, Write, MaxBytes) ->
     Numbered = lists:zip(lists:seq(1, length(Sides)), Sides),
-    First = ["{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n",
+    First = ["{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n",
              "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":{\"name\":",
              string(atom_to_binary(node_of(hd(Sides)))), "}}"],
     ok = Write(First),
@@ -38,8 +39,7 @@ write(#{nodes := Sides, flows := Flows}, Write, MaxBytes) ->
     Groups = lists:append([named(Number, Side) || {Number, Side} <- tl(Numbered)]
                           ++ [traced(Number, Side) || {Number, Side} <- Numbered]
                           %% In one piece, so that no arrow is there in half.
-                          ++ [[lists:append([messages(Number, Side, Flows)
-                                             || {Number, Side} <- Numbered])]]
+                          ++ [[messages(Numbered, moments(Flows))]]
                           ++ [counters(Number, Side) || {Number, Side} <- Numbered]
                           ++ [slices(Number, Side) || {Number, Side} <- Numbered]),
     #{bytes := Bytes, out := Out} = lists:foldl(fun group/2, State, Groups),
@@ -90,15 +90,23 @@ thread(Number, {dirty, N}) -> Number * ?THREADS + ?DIRTY + N.
 lane_name({scheduler, N}) -> <<"scheduler ", (integer_to_binary(N))/binary>>;
 lane_name({dirty, N}) -> <<"dirty scheduler ", (integer_to_binary(N))/binary>>.
 
-slice(Number, #{pid := Pid, lane := Lane, from := From, to := To, mfa := Mfa, gcs := Gcs}, Side) ->
+slice(Number, #{pid := Who, lane := Lane, mfa := Mfa, inside := Inside} = Slice, Side) ->
+    #{from := From, to := To} = Slice,
     Of = #{ph => <<"X">>, pid => Number, tid => thread(Number, Lane)},
-    [Of#{name => weft_profile_recording:name(Pid, Side), ts => {ns, From}, dur => {ns, To - From},
-         cat => <<"run">>, args => #{at => function(Mfa)}}
-     | [Of#{name => <<"gc ", (atom_to_binary(Kind))/binary>>, cat => <<"gc">>, ts => {ns, Start},
-            dur => {ns, End - Start}} || {Start, End, Kind} <- Gcs]].
+    [(ran(Who, Mfa, Of, Side))#{ts => {ns, From}, dur => {ns, To - From}}
+     | [(inner(What, Of, Side))#{ts => {ns, Start}, dur => {ns, End - Start}}
+        || {Start, End, What} <- Inside]].
+
+ran(Who, Mfa, Of, Side) ->
+    Of#{name => weft_profile_recording:name(Who, Side), args => #{at => function(Mfa)},
+        cat => case is_port(Who) of true -> <<"port">>; false -> <<"run">> end}.
+
+inner({Port, Command}, Of, Side) -> ran(Port, Command, Of, Side);
+inner(Kind, Of, _Side) -> Of#{name => <<"gc ", (atom_to_binary(Kind))/binary>>, cat => <<"gc">>}.
 
 function({M, F, A}) -> unicode:characters_to_binary(io_lib:format("~ts:~ts/~b", [M, F, A]));
-function(0) -> <<"?">>.
+function(0) -> <<"?">>;
+function(Command) -> atom_to_binary(Command).
 
 counters(Number, #{samples := #{queues := Queues}}) ->
     [[#{name => Name, ph => <<"C">>, pid => Number, tid => Number * ?THREADS, ts => {ns, Ns},
@@ -110,19 +118,36 @@ counters(_Number, #{samples := #{}}) ->
 
 %% --- messages ---------------------------------------------------------------------------------
 
-messages(Number, #{node := Node} = Side, Flows) ->
-    Ends = [{From, Sent, out, Flow} || #{from_node := At, from := From, sent := Sent} = Flow
-                                           <- Flows, At =:= Node]
-        ++ [{To, Received, in, Flow} || #{to_node := At, to := To, received := Received} = Flow
-                                            <- Flows, At =:= Node]
-        ++ [{relays, Ns, through, Flow} || #{hops := Hops} = Flow <- Flows, {At, Ns} <- Hops,
-                                           At =:= Node],
+%% All moments of messages, by node: {process, time, which way, flow}. Viewers sort by time, and take
+%% a step for one without a begin, or find no slice at it, where two have the same. So each is a
+%% nanosecond after the one before in its thread, and in its flow, at least.
+moments(Flows) ->
+    Moments = [Moment || Flow <- Flows, Moment <- moments_of(Flow)],
+    {ByNode, _Last} = lists:foldl(fun placed/2, {#{}, #{}}, lists:sort(Moments)),
+    ByNode.
+
+moments_of(#{id := Id, from_node := A, from := From, sent := Sent, to_node := B, to := To,
+             received := Received} = Flow) ->
+    Hops = maps:get(hops, Flow, []),
+    [{Sent, 0, Id, A, From, out, Flow}, {Received, length(Hops) + 1, Id, B, To, in, Flow}
+     | [{Ns, N, Id, Node, relays, through, Flow}
+        || {N, {Node, Ns}} <- lists:zip(lists:seq(1, length(Hops)), Hops)]].
+
+placed({Ns, _, Id, Node, Who, Way, Flow}, {ByNode, Last}) ->
+    At = lists:max([Ns | [Before + 1 || Key <- [Id, {Node, Who}], #{Key := Before} <- [Last]]]),
+    {ByNode#{Node => [{Who, At, Way, Flow} | maps:get(Node, ByNode, [])]},
+     Last#{Id => At, {Node, Who} => At}}.
+
+messages(Numbered, Moments) ->
+    lists:append([messages(Number, Side, maps:get(Node, Moments, []))
+                  || {Number, #{node := Node} = Side} <- Numbered]).
+
+messages(Number, Side, Ends) ->
     Pids = lists:usort([Pid || {Pid, _, _, _} <- Ends]),
     Threads = maps:from_list(lists:zip(Pids, lists:seq(1, length(Pids)))),
-    Sorted = lists:sort(fun({A, S, _, _}, {B, T, _, _}) -> {A, S} =< {B, T} end, Ends),
     [thread_name(Number, process_thread(Number, Pid, Threads),
                  process_name(Pid, Side)) || Pid <- Pids]
-        ++ lists:append(message_events(Number, Threads, Sorted)).
+        ++ lists:append(message_events(Number, Threads, lists:sort(Ends))).
 
 process_name(relays, _Side) -> <<"passes on (estimated)">>;
 process_name(Pid, Side) -> weft_profile_recording:name(Pid, Side).

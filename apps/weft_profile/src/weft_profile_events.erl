@@ -1,20 +1,26 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Makes of the events of a node what happened: slices of time in which a process ran on a
-%% scheduler, garbage collections, and how often processes changed the scheduler. Pure.
+%% @doc Makes of the events of a node what happened: slices of time in which a process or a port ran
+%% on a scheduler, garbage collections, and how often processes changed the scheduler. Pure.
 %%
-%% What is returned holds whatever events come in: the slices of a lane never overlap, and the
-%% collections of a slice are in it. A lane is a scheduler, or one of the dirty ones, which trace
-%% messages do not tell apart: they are put on as many lanes as are needed at one time. A process
-%% that runs when the recording begins or ends has a slice to that end.
+%% A port runs by itself, or a process calls it: then it runs within the slice of the process.
+%%
+%% What is returned holds whatever events come in: the slices of a lane never overlap, nor do the
+%% collections and calls of a slice, which are in it. A lane is a scheduler, or one of the dirty
+%% ones, which trace messages do not tell apart: they are put on as many lanes as are needed at one
+%% time. A process that runs when the recording begins or ends has a slice to that end.
 -module(weft_profile_events).
 
 -export([windows/2, history/3]).
 -export_type([history/0, slice/0, lane/0]).
 
 -type lane() :: {scheduler | dirty, pos_integer()}.
--type span() :: {From :: integer(), To :: integer()}.
--type slice() :: #{pid := pid(), lane := lane(), from := integer(), to := integer(),
-                   mfa := mfa() | 0, gcs := [{integer(), integer(), minor | major}]}.
+%% What runs: processes, and ports with the command that they run.
+-type runner() :: pid() | port().
+-type at() :: mfa() | Command :: atom() | 0.
+%% A garbage collection, or a call to a port.
+-type inner() :: {From :: integer(), To :: integer(), minor | major | {port(), Command :: atom()}}.
+-type slice() :: #{pid := runner(), lane := lane(), from := integer(), to := integer(),
+                   mfa := at(), inside := [inner()]}.
 %% slices: sorted by lane, then by time. gcs: all of them, those outside of slices too. began: what
 %% processes began with that were started meanwhile. dropped: events that fit to nothing.
 -type history() :: #{slices := [slice()], gcs := [{pid(), integer(), integer(), minor | major}],
@@ -23,9 +29,9 @@
 
 -record(h, {from :: integer(), to :: integer(),
             %% What runs: since when, where, what it does, and its collections.
-            running = #{} :: #{pid() => {integer(), non_neg_integer(), mfa() | 0, list()}},
+            running = #{} :: #{runner() => {integer(), non_neg_integer(), at(), [inner()]}},
             collecting = #{} :: #{pid() => {integer(), minor | major}},
-            last = #{} :: #{pid() => non_neg_integer()},
+            last = #{} :: #{runner() => non_neg_integer()},
             slices = [] :: [slice()], gcs = [] :: list(), migrations = #{} :: map(),
             began = #{} :: map(), dropped = 0 :: non_neg_integer()}).
 
@@ -92,9 +98,11 @@ in(Ns, Pid, Scheduler, Mfa, #h{running = Running} = H) ->
     migrated(Pid, Scheduler,
              Ended#h{running = (Ended#h.running)#{Pid => {Ns, Scheduler, Mfa, []}}}).
 
-%% Dirty schedulers do not count: a process comes back from there.
+%% Dirty schedulers do not count: a process comes back from there. A port runs where it is called.
 migrated(_Pid, 0, H) ->
     H;
+migrated(Port, Scheduler, #h{last = Last} = H) when is_port(Port) ->
+    H#h{last = Last#{Port => Scheduler}};
 migrated(Pid, Scheduler, #h{last = Last, migrations = Migrations} = H) ->
     Now = H#h{last = Last#{Pid => Scheduler}},
     case maps:get(Pid, Last, 0) of
@@ -117,7 +125,7 @@ out(Ns, Pid, Scheduler, Mfa, #h{running = Running, last = Last} = H) ->
 
 slice(Pid, Scheduler, From, To, Mfa, Gcs, #h{slices = Slices} = H) ->
     H#h{slices = [#{pid => Pid, lane => {scheduler, Scheduler}, from => From, to => max(From, To),
-                    mfa => Mfa, gcs => lists:reverse(Gcs)} | Slices]}.
+                    mfa => Mfa, inside => Gcs} | Slices]}.
 
 gc(Pid, From, To, Kind, #h{running = Running, gcs = Gcs} = H) ->
     All = H#h{gcs = [{Pid, From, To, Kind} | Gcs]},
@@ -137,7 +145,7 @@ laned(Slices) ->
                                  Acc#{Lane => [Slice | maps:get(Lane, Acc, [])]}
                          end, #{}, Slices),
     Lanes = lists:append([lane(Lane, in_time(Of)) || {Lane, Of} <- maps:to_list(ByLane)]),
-    [Slice#{gcs := inside(Slice)} || Slice <- sorted(Lanes)].
+    [Slice#{inside := inside(Slice)} || Slice <- sorted(Lanes)].
 
 sorted(Slices) ->
     lists:sort(fun(#{lane := A, from := F}, #{lane := B, from := G}) -> {A, F} =< {B, G} end,
@@ -148,17 +156,25 @@ in_time(Slices) ->
                Slices).
 
 lane({scheduler, 0}, Slices) -> several(Slices, []);
-lane(_Lane, Slices) -> one(Slices, undefined).
+lane(_Lane, Slices) -> one(Slices).
 
-%% A scheduler runs one process at a time: where times say otherwise, the later slice is cut.
-one([], _End) ->
-    [];
-one([#{from := From, to := To} = Slice | Rest], End) when End =:= undefined; From >= End ->
-    [Slice | one(Rest, To)];
-one([#{to := To} = Slice | Rest], End) when To > End ->
-    [Slice#{from := End} | one(Rest, To)];
-one([_Hidden | Rest], End) ->
-    one(Rest, End).
+%% A scheduler runs one process at a time: where times say otherwise, the later slice is cut. What
+%% is left of it within the first one is a call, or it is hidden.
+one([#{to := End} = Slice, #{from := From, to := To} = Next | Rest]) when From < End ->
+    if
+        To > End -> [Slice | one([Next#{from := End} | Rest])];
+        true -> one([with_call(Next, Slice) | Rest])
+    end;
+one([Slice | Rest]) ->
+    [Slice | one(Rest)];
+one([]) ->
+    [].
+
+with_call(#{pid := Port, from := From, to := To, mfa := Command}, #{inside := Inside} = Slice)
+  when is_port(Port), Command =/= 0 ->
+    Slice#{inside := [{From, To, {Port, Command}} | Inside]};
+with_call(_Hidden, Slice) ->
+    Slice.
 
 %% Free: {end of its last slice, lane}.
 several([], _Free) ->
@@ -171,13 +187,12 @@ several([#{from := From, to := To} = Slice | Rest], Free) ->
     [Slice#{lane := {dirty, Number}}
      | several(Rest, lists:keystore(Number, 2, Free, {To, Number}))].
 
-%% Collections one after the other, each within the slice.
-inside(#{from := From, to := To, gcs := Gcs}) ->
-    {Inside, _} = lists:foldl(fun({Start, End, Kind}, {Acc, After}) ->
-                                      cut({max(After, Start), min(To, End)}, Kind, Acc, After)
-                              end, {[], From}, lists:sort(Gcs)),
+%% One after the other, each within the slice.
+inside(#{from := From, to := To, inside := Given}) ->
+    {Inside, _} = lists:foldl(fun({Start, End, What}, {Acc, After}) ->
+                                      cut(max(After, Start), min(To, End), What, Acc, After)
+                              end, {[], From}, lists:sort(Given)),
     lists:reverse(Inside).
 
--spec cut(span(), minor | major, list(), integer()) -> {list(), integer()}.
-cut({Start, End}, Kind, Acc, _After) when Start =< End -> {[{Start, End, Kind} | Acc], End};
-cut(_Nothing, _Kind, Acc, After) -> {Acc, After}.
+cut(Start, End, What, Acc, _After) when Start =< End -> {[{Start, End, What} | Acc], End};
+cut(_Start, _End, _Nothing, Acc, After) -> {Acc, After}.

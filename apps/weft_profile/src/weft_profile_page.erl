@@ -47,8 +47,8 @@ recording(#{nodes := Nodes, counts := Counts}) ->
            || #{node := Node, ended := Ended} <- Nodes, Ended =/= time],
     [[?T(p, [{class, "warning"}], ?E(Text)) || Text <- Cut], sampled(Nodes),
      section("Nodes",
-             "Busy is the mean number of schedulers that ran a traced process. Clocks of nodes are "
-             "compared by messages; a time on one node may be wrong by its clock error.",
+             "Busy is the mean number of schedulers that ran a traced process or port. Clocks of "
+             "nodes are compared by messages; a time on one node may be wrong by its clock error.",
              table(
                ["Node", "Seconds", "Traced, ms", "Events", "Schedulers", "Busy", "Run queue, mean",
                 "max", "GC, ms", "Migrations", "Clock error, µs"],
@@ -84,7 +84,8 @@ reason(stopped) -> "it was told to".
 
 concurrency(#{nodes := Sides, to := To}) ->
     section("Concurrency",
-            "Dark: processes that run. Light, on top of it: processes that wait in run queues, "
+            "Dark: processes and ports that run. Light, on top of it: those that wait in run "
+            "queues, "
             "as they were seen at regular times. The line is the number of schedulers: what is "
             "above it could run at once with more of them. Between the times that were traced "
             "lines are straight.",
@@ -164,7 +165,7 @@ way(Nodes) -> lists:join(" - ", [short(Node) || Node <- Nodes]).
 
 %% --- processes --------------------------------------------------------------------------------
 
-processes(#{running := Running, waiting := Waiting, gc := Gc}) ->
+processes(#{running := Running, ports := Ports, waiting := Waiting, gc := Gc}) ->
     [section("What ran most",
              "Slices are how often a process was scheduled in, migrations how often on another "
              "scheduler than before.",
@@ -173,6 +174,14 @@ processes(#{running := Running, waiting := Waiting, gc := Gc}) ->
                [[Process, short(Node), Ms, Slices, Migrations]
                 || #{process := Process, node := Node, running_ms := Ms, slices := Slices,
                      migrations := Migrations} <- Running])),
+     section("Ports that ran most",
+             "Sockets, files and programs, with what owns them. A port is called by a process, "
+             "within the time of that, or it has something of its own to do, such as input.",
+             table(
+               ["Port", "Node", "Ran, ms", "Slices", "Called"],
+               [[Port, short(Node), Ms, Slices, Called]
+                || #{port := Port, node := Node, running_ms := Ms, slices := Slices,
+                     called := Called} <- Ports])),
      section("What waited most for a scheduler",
              "An estimate, from how often a process was seen in a run queue.",
              table(

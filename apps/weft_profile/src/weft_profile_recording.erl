@@ -14,7 +14,7 @@
                   sampled := false | {Ms :: pos_integer(), EveryMs :: pos_integer()},
                   ended := weft_profile_tracer:ended(), events := non_neg_integer(),
                   lost := non_neg_integer(), otp := string(), schedulers := pos_integer(),
-                  names := #{pid() => binary()}, history := weft_profile_events:history(),
+                  names := #{pid() | port() => binary()}, history := weft_profile_events:history(),
                   messages := [weft_profile_tracer:event()],
                   samples := weft_profile_sampler:samples() | #{}}.
 %% sampled: so many milliseconds of each so many were traced. ways: by which nodes messages go from
@@ -63,16 +63,21 @@ sampled(_AllOfTheTime) -> false.
 
 began(_Pid, {M, F, A}) -> unicode:characters_to_binary(io_lib:format("~ts:~ts/~b", [M, F, A])).
 
-%% @doc A process in words: its number, and its name if it has one.
--spec name(pid(), side()) -> binary().
-name(Pid, #{names := Names}) ->
-    %% The first number says where the process is, which differs from node to node.
-    [_ | Numbers] = string:lexemes(pid_to_list(Pid), ".<>"),
-    Short = ["<", lists:join(".", ["0" | Numbers]), ">"],
+%% @doc A process or a port in words: its number, and its name if it has one.
+-spec name(pid() | port(), side()) -> binary().
+name(Who, #{names := Names}) ->
     iolist_to_binary(case Names of
-                         #{Pid := Name} -> [Name, " ", Short];
-                         #{} -> Short
+                         #{Who := Name} -> [Name, " ", number(Who)];
+                         #{} -> number(Who)
                      end).
+
+%% The first number says where it is, which differs from node to node.
+number(Pid) when is_pid(Pid) ->
+    [_ | Numbers] = string:lexemes(pid_to_list(Pid), ".<>"),
+    ["<", lists:join(".", ["0" | Numbers]), ">"];
+number(Port) ->
+    [Kind, _ | Numbers] = string:lexemes(erlang:port_to_list(Port), ".<>"),
+    [Kind, "<", lists:join(".", ["0" | Numbers]), ">"].
 
 %% @doc A node in a word.
 -spec short(node()) -> binary().

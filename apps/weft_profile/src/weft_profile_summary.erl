@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The numbers of a profile: what ran, what waited, garbage collections, and what went between
-%% nodes. Pure. Times are milliseconds, but for those of messages.
+%% @doc The numbers of a profile: which processes and ports ran, what waited, garbage collections,
+%% and what went between nodes. Pure. Times are milliseconds, but for those of messages.
 %%
 %% Running time is exact in the time that was traced, `traced_ms' of each node, and says nothing
 %% of the rest. How long processes waited for a scheduler is an
@@ -11,7 +11,8 @@
 -export([summary/1, concurrency/3]).
 -export_type([summary/0]).
 
--type summary() :: #{nodes := [map()], running := [map()], waiting := [map()], gc := [map()],
+-type summary() :: #{nodes := [map()], running := [map()], ports := [map()],
+                     waiting := [map()], gc := [map()],
                      messages := [map()], talks := [weft_profile_talks:row()],
                      counts := weft_profile_flows:counts(), ms := float()}.
 
@@ -22,6 +23,7 @@
 summary(#{nodes := Sides, flows := Flows, counts := Counts, to := To, ways := Ways}) ->
     #{nodes => [node_row(Side) || Side <- Sides],
       running => top(running_ms, lists:append([running(Side) || Side <- Sides])),
+      ports => top(running_ms, lists:append([ports(Side) || Side <- Sides])),
       waiting => top(waiting_ms, lists:append([waiting(Side) || Side <- Sides])),
       gc => top(gc_ms, lists:append([collected(Side) || Side <- Sides])),
       messages => messages(Flows, Ways), talks => weft_profile_talks:rows(Flows, Sides),
@@ -57,13 +59,26 @@ mean([]) -> 0.0;
 mean(Numbers) -> lists:sum(Numbers) / length(Numbers).
 
 running(#{history := #{slices := Slices, migrations := Migrations}} = Side) ->
-    Sums = lists:foldl(fun(#{pid := Pid, from := From, to := To}, Acc) ->
-                               {Ns, Count} = maps:get(Pid, Acc, {0, 0}),
-                               Acc#{Pid => {Ns + To - From, Count + 1}}
-                       end, #{}, Slices),
     [(of_process(Pid, Side))#{running_ms => ms(Ns), slices => Count,
                               migrations => maps:get(Pid, Migrations, 0)}
-     || {Pid, {Ns, Count}} <- maps:to_list(Sums)].
+     || {Pid, {Ns, Count}} <- sums([Slice || #{pid := Pid} = Slice <- Slices, is_pid(Pid)])].
+
+%% called: how often a process called it, in its own time. Who has called is not always known.
+ports(#{node := Node, history := #{slices := Slices}} = Side) ->
+    Calls = [#{pid => Port, from => From, to => To, mfa => Command}
+             || #{inside := Inside} <- Slices, {From, To, {Port, Command}} <- Inside],
+    Ran = [Slice || #{pid := Port} = Slice <- Slices, is_port(Port)] ++ Calls,
+    Called = maps:from_list(sums([Slice || #{mfa := Command} = Slice <- Ran, Command =/= 0])),
+    [#{node => Node, port => weft_profile_recording:name(Port, Side), running_ms => ms(Ns),
+       slices => Count, called => element(2, maps:get(Port, Called, {0, 0}))}
+     || {Port, {Ns, Count}} <- sums(Ran)].
+
+%% The time and the number of the slices of each.
+sums(Slices) ->
+    maps:to_list(lists:foldl(fun(#{pid := Who, from := From, to := To}, Acc) ->
+                                     {Ns, Count} = maps:get(Who, Acc, {0, 0}),
+                                     Acc#{Who => {Ns + To - From, Count + 1}}
+                             end, #{}, Slices)).
 
 of_process(Pid, #{node := Node} = Side) ->
     #{node => Node, process => weft_profile_recording:name(Pid, Side)}.
@@ -99,10 +114,9 @@ messages(Flows, Ways) ->
 part(Percent, Ns) ->
     lists:nth(max(1, ceil(length(Ns) * Percent / 100)), lists:sort(Ns)) / 1000.
 
-%% @doc How many processes ran, and how many waited, in those of so many equal parts of the time
-%% from
-%% 0 to To in which something was traced: {middle of the part in ns, mean number running, mean
-%% number in run queues}.
+%% @doc How many processes and ports ran, and how many waited, in those of so many equal parts of
+%% the time from 0 to To in which something was traced: {middle of the part in ns, mean number
+%% running, mean number in run queues}.
 -spec concurrency(weft_profile_recording:side(), To :: integer(), Parts :: pos_integer()) ->
           [{float(), float(), float()}].
 concurrency(#{history := #{slices := Slices}, samples := Samples, windows := Windows}, To, Parts) ->

@@ -15,8 +15,10 @@
 
 -type kind() :: session | alone.
 -opaque switch() :: #{by := {session, module(), Session :: term()} | {alone, Collector :: pid()},
-                      which := all | [pid()], untraced := [pid()], flags := [atom()]}.
+                      which := all | [pid()], untraced := [pid()], flags := [atom()],
+                      ports := all | [port()]}.
 
+-define(PORT_FLAGS, [running_ports, scheduler_id, monotonic_timestamp]).
 -define(HASHES, (1 bsl 32)).
 %% In the first levels of a message there are those references that make it unlike others.
 -define(DEPTH, 3).
@@ -51,9 +53,11 @@ alone() ->
     Patterns = [erlang:trace_info(What, match_spec) || What <- [send, 'receive']],
     case [Default || {match_spec, true} = Default <- Patterns] of
         [_, _] ->
-            case lists:search(fun is_traced/1, [new_processes | processes()]) of
-                false -> {ok, alone};
-                {value, _} -> {error, somebody("traces processes")}
+            case {lists:any(fun is_traced/1, [new_processes | processes()]),
+                  lists:any(fun is_traced/1, [new_ports | erlang:ports()])} of
+                {false, false} -> {ok, alone};
+                {true, _} -> {error, somebody("traces processes")};
+                {_, true} -> {error, somebody("traces ports")}
             end;
         _ -> {error, somebody("has a trace pattern for messages")}
     end.
@@ -75,8 +79,20 @@ make(Kind, Collector, Untraced, #{pids := Which} = Options) ->
     Flags = [running, exiting, send, 'receive', scheduler_id, monotonic_timestamp]
         ++ [garbage_collection || maps:get(gc, Options)] ++ [procs || maps:get(procs, Options)],
     Others = [Node || Node <- maps:get(nodes, Options), Node =/= node()],
+    Chosen = chosen(Which, [Collector | Untraced]),
     #{by => by(Kind, Collector, sends(Others), receives(Others)), flags => Flags,
-      which => chosen(Which, [Collector | Untraced]), untraced => Untraced}.
+      which => Chosen, untraced => Untraced,
+      ports => case Options of
+                   #{ports := true} -> ports_of(Chosen);
+                   #{ports := false} -> []
+               end}.
+
+%% With some processes go the ports that are theirs at the begin.
+ports_of(all) ->
+    all;
+ports_of(Pids) ->
+    [Port || Port <- erlang:ports(), {connected, Owner} <- [erlang:port_info(Port, connected)],
+             lists:member(Owner, Pids)].
 
 by(session, Collector, Sends, Receives) ->
     {module, Trace} = code:ensure_loaded(trace),
@@ -97,33 +113,44 @@ patterns(Sends, Receives) ->
 
 %% @doc Begins to trace, now or again.
 -spec on(switch()) -> ok.
-on(#{by := By, which := all, untraced := Untraced, flags := Flags}) ->
-    if_alive(By, processes(By), true, Flags),
-    lists:foreach(fun(Pid) -> if_alive(By, Pid, false, Flags) end, Untraced);
-on(#{by := By, which := Pids, flags := Flags}) ->
-    lists:foreach(fun(Pid) -> if_alive(By, Pid, true, Flags) end, Pids).
+on(#{by := By, flags := Flags, ports := Ports} = Switch) ->
+    processes_on(By, Switch, Flags),
+    trace(By, port, Ports, true, ?PORT_FLAGS).
 
-%% Processes only, no ports: they have another name where there are sessions.
-processes({session, _, _}) -> all;
-processes({alone, _}) -> processes.
+processes_on(By, #{which := all, untraced := Untraced}, Flags) ->
+    trace(By, process, all, true, Flags),
+    trace(By, process, Untraced, false, Flags);
+processes_on(By, #{which := Pids}, Flags) ->
+    trace(By, process, Pids, true, Flags).
 
-set({session, Trace, Session}, Which, How, Flags) ->
-    Trace:process(Session, Which, How, Flags);
-set({alone, Collector}, Which, How, Flags) ->
-    erlang:trace(Which, How, [{tracer, Collector} | Flags]).
+trace(By, Kind, all, How, Flags) -> if_alive(By, Kind, all, How, Flags);
+trace(By, Kind, Some, How, Flags) ->
+    lists:foreach(fun(One) -> if_alive(By, Kind, One, How, Flags) end, Some).
 
-%% A process or a session may be gone.
-if_alive(By, Pid, How, Flags) ->
-    try set(By, Pid, How, Flags) of _ -> ok
+%% A process, a port or a session may be gone.
+if_alive(By, Kind, Which, How, Flags) ->
+    try set(By, Kind, Which, How, Flags) of _ -> ok
     catch error:badarg -> ok
     end.
+
+%% Of all, it has other words for processes and for ports where there are no sessions.
+set({session, Trace, Session}, Kind, Which, How, Flags) ->
+    Trace:Kind(Session, Which, How, Flags);
+set({alone, Collector}, Kind, Which, How, Flags) ->
+    Named = case {Which, Kind} of
+                {all, process} -> processes;
+                {all, port} -> ports;
+                {One, _} -> One
+            end,
+    erlang:trace(Named, How, [{tracer, Collector} | Flags]).
 
 %% @doc Ends tracing until on/1: in between nothing costs anything.
 -spec pause(switch()) -> ok.
 pause(#{by := {session, Trace, Session}, flags := Flags}) ->
     %% It may have been switched off meanwhile.
-    _ = try Trace:process(Session, all, false, Flags) catch error:badarg -> 0 end,
-    ok;
+    By = {session, Trace, Session},
+    if_alive(By, process, all, false, Flags),
+    if_alive(By, port, all, false, ?PORT_FLAGS);
 pause(#{by := {alone, Collector}}) ->
     _ = try erlang:trace(all, false, [all, {tracer, Collector}])
         catch error:badarg -> erlang:trace(all, false, [all])
@@ -176,8 +203,9 @@ delivered(_Switch) -> erlang:trace_delivered(all).
 -spec is_session(switch()) -> boolean().
 is_session(#{by := By}) -> element(1, By) =:= session.
 
-%% @doc What is kept of a trace message. A and B are its arguments.
--spec event(atom(), pid(), term(), term(), non_neg_integer(), integer()) ->
+%% @doc What is kept of a trace message. A and B are its arguments. A port runs as a process does,
+%% and tells the command of a process that it runs, or nothing (0).
+-spec event(atom(), pid() | port(), term(), term(), non_neg_integer(), integer()) ->
           weft_profile_tracer:event() | ignored.
 event(What, Pid, A, none, Scheduler, Ns) ->
     case What of

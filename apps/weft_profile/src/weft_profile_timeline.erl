@@ -117,7 +117,7 @@ seen(Who, {From, To}, #{history := #{slices := Slices}}) ->
     lists:sublist(joined(Sorted, (To - From) / (?WIDTH - ?LEFT)), ?SLICES_MAX).
 
 joined([#{to := To} = Slice, #{from := From, to := End} | Rest], Gap) when From - To < Gap ->
-    joined([Slice#{to := max(To, End), gcs := [], joined => maps:get(joined, Slice, 1) + 1}
+    joined([Slice#{to := max(To, End), inside := [], joined => maps:get(joined, Slice, 1) + 1}
             | Rest], Gap);
 joined([Slice | Rest], Gap) ->
     [Slice | joined(Rest, Gap)];
@@ -127,15 +127,17 @@ joined([], _Gap) ->
 slice(#{from := Start, to := End, joined := Count}, Y, Span, Scale, _Side) ->
     Told = io_lib:format("~b slices in ~ts from ~ts", [Count, time(End - Start), time(Start)]),
     bar(Start, End, Y + 4, 14, "run", Told, Span, Scale);
-slice(#{pid := Pid, from := Start, to := End, mfa := Mfa, gcs := Gcs}, Y, Span, Scale, Side) ->
+slice(#{pid := Pid, mfa := Mfa, inside := Inside} = Slice, Y, Span, Scale, Side) ->
+    #{from := Start, to := End} = Slice,
     Told = io_lib:format("~ts ran ~ts from ~ts", [weft_profile_recording:name(Pid, Side),
                                                   time(End - Start), time(Start)]),
     [bar(Start, End, Y + 4, 14, "run", [Told, function(Mfa)], Span, Scale)
      | [bar(A, B, Y + 6, 10, "gc", io_lib:format("~ts garbage collection ~ts", [Kind, time(B - A)]),
-            Span, Scale) || {A, B, Kind} <- Gcs]].
+            Span, Scale) || {A, B, Kind} <- Inside, is_atom(Kind)]].
 
 function(0) -> "";
-function({M, F, A}) -> io_lib:format(" in ~ts:~ts/~b", [M, F, A]).
+function({M, F, A}) -> io_lib:format(" in ~ts:~ts/~b", [M, F, A]);
+function(Command) -> io_lib:format(", ~ts", [Command]).
 
 bar(Start, End, Y, Height, Class, Told, {From, To}, Scale) ->
     X = x(max(From, Start), Scale),

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Records what a node does for some seconds: which process runs on which scheduler, garbage
-%% collections, messages to and from other nodes. It is loaded on the node for the recording, and so
-%% needs nothing but OTP and the two modules that come with it (`weft_profile_switch',
-%% `weft_profile_sampler').
+%% @doc Records what a node does for some seconds: which process or port runs on which scheduler,
+%% garbage collections, messages to and from other nodes. It is loaded on the node for the
+%% recording, and so needs nothing but OTP and the two modules that come with it
+%% (`weft_profile_switch', `weft_profile_sampler').
 %%
 %% Two processes. The guard sets the trace flags, watches the time and the owner (the process that
 %% asked, here or on another node), and answers questions for the clock. The collector gets the
@@ -28,11 +28,14 @@
                      bytes => pos_integer(), waiting => pos_integer(), sample_ms => pos_integer(),
                      window_ms => pos_integer(), every_ms => pos_integer(),
                      pids => all | pos_integer() | [pid()], gc => boolean(), procs => boolean(),
+                     ports => boolean(),
                      %% Messages to and from these are recorded.
                      nodes => [node()]}.
 %% Times are those of the node's own clock (erlang:monotonic_time/1) in nanoseconds. The scheduler
-%% of a dirty one, or one that is not known, is 0. Key identifies a message, see message_key/1.
--type event() :: {Ns :: integer(), in | out, pid(), Scheduler :: non_neg_integer(), mfa() | 0}
+%% of a dirty one, or one that is not known, is 0. Key identifies a message, see message_key/1. A
+%% port runs the command of a process, or what the runtime has for it, such as input (0).
+-type event() :: {Ns :: integer(), in | out, pid() | port(), Scheduler :: non_neg_integer(),
+                  mfa() | Command :: atom() | 0}
                | {integer(), gc_start | gc_end, pid(), non_neg_integer(), minor | major}
                | {integer(), send, pid(), non_neg_integer(), To :: term(), Key :: term(), atom()}
                | {integer(), 'receive', pid(), non_neg_integer(), Key :: term(), atom()}
@@ -45,7 +48,7 @@
                   events := non_neg_integer(), lost := non_neg_integer(), otp := string(),
                   schedulers := pos_integer(), sessions := boolean(),
                   window_ms := pos_integer(), every_ms := pos_integer(), windows := [window()],
-                  names := #{pid() => binary()}, samples := map()}.
+                  names := #{pid() | port() => binary()}, samples := map()}.
 
 -define(CHUNK, 5000).
 -define(HEAP_BYTES_MIN, 16000000).
@@ -72,7 +75,7 @@
 defaults() ->
     #{ms => 5000, events => 300000, rate => 150000, bytes => 128000000, waiting => 50000,
       sample_ms => 25, window_ms => 40, every_ms => 1000, pids => all, gc => true,
-      procs => true, nodes => []}.
+      procs => true, ports => true, nodes => []}.
 
 %% @doc Starts recording on this node for Owner. It gets {weft_profile, Guard, ended, Why} when the
 %% recording has ended. The error is a text.
@@ -379,11 +382,21 @@ kept(Events, Info, Guard) ->
     end.
 
 names(Events) ->
-    Pids = lists:usort([element(3, Event) || Event <- Events]),
-    maps:from_list([{Pid, Name} || Pid <- lists:sublist(Pids, ?NAMES_MAX),
-                                   {ok, Name} <- [name(Pid)]]).
+    All = lists:usort([element(3, Event) || Event <- Events]),
+    maps:from_list([{Who, Name} || Who <- lists:sublist(All, ?NAMES_MAX),
+                                   {ok, Name} <- [name(Who)]]).
 
-%% A name, or else the function it began with; nothing for a process that has ended.
+%% A name, or else the function it began with; nothing for a process that has ended. A port has that
+%% of its driver or program, and of its owner.
+name(Port) when is_port(Port) ->
+    case {erlang:port_info(Port, name), erlang:port_info(Port, connected)} of
+        {{name, Name}, {connected, Owner}} when node(Owner) =:= node() ->
+            case name(Owner) of
+                {ok, Text} -> {ok, text("~ts of ~ts", [Name, Text])};
+                error -> {ok, text("~ts", [Name])}
+            end;
+        _Closed -> error
+    end;
 name(Pid) ->
     case process_info(Pid, [registered_name, initial_call, current_stacktrace]) of
         [{_, Name}, _, _] when is_atom(Name), Name =/= [] -> {ok, text("~ts", [Name])};

@@ -80,8 +80,8 @@ record(Ref, Nodes, Options) ->
 %% Nobody traces there, and no process of a recording is left.
 is_clean(Ref) ->
     Call = fun(F, Args) -> weft_test_nodes:call(Ref, erlang, F, Args) end,
-    Traced = [Pid || Pid <- [new_processes | Call(processes, [])],
-                     {flags, [_ | _]} <- [Call(trace_info, [Pid, flags])]],
+    Traced = [Who || Who <- [new_processes, new_ports | Call(processes, []) ++ Call(ports, [])],
+                     {flags, [_ | _]} <- [Call(trace_info, [Who, flags])]],
     Traced =:= [] andalso own(Ref) =:= []
         andalso Call(trace_info, [send, match_spec]) =:= {match_spec, true}
         andalso Call(trace_info, ['receive', match_spec]) =:= {match_spec, true}.
@@ -358,7 +358,8 @@ files_of_a_run(Config) ->
            summary := Summary}} = Run(#{seconds => 1, dir => Dir, ?ALL}),
     #{counts := #{paired := Paired}, nodes := [_, _]} = Summary,
     {ok, Json} = file:read_file(Trace),
-    ?assertMatch(#{flows := Paired}, weft_profile_trace_check:check(Json)),
+    #{flows := Paired, all := Events} = weft_profile_trace_check:check(Json),
+    sockets_ran([node_of(A), node_of(B)], Summary, Events),
     ?assert(Paired >= ?CALLS),
     [?assertMatch({File, {ok, <<"<", _/binary>>}}, {File, file:read_file(File)})
      || File <- [Page, Flame]],
@@ -372,6 +373,14 @@ files_of_a_run(Config) ->
                           end),
     {error, Text} = Run(#{seconds => 0.1, file => filename:join(Trace, "under_a_file")}),
     ?assertNotEqual(nomatch, string:find(Text, "under_a_file")).
+
+%% Those of the links between the nodes: called to send, and woken for input.
+sockets_ran(Nodes, #{ports := Ports}, Events) ->
+    Links = [Port || #{port := <<"tcp_inet of weft_link:init/1 ", _/binary>>} = Port <- Ports],
+    ?assertEqual(Nodes, lists:usort([Node || #{node := Node} <- Links])),
+    [?assert(0 < Called andalso Called < Slices andalso Ms > 0, Port)
+     || #{called := Called, slices := Slices, running_ms := Ms} = Port <- Links],
+    ?assertMatch([_ | _], [sent || #{"cat" := "port", "args" := #{"at" := "command"}} <- Events]).
 
 some_processes(Config) ->
     [A, B] = ?config(two, Config),

@@ -34,6 +34,22 @@ migrations_are_changes_of_the_scheduler_test() ->
     #{migrations := Migrations} = history(Runs),
     ?assertEqual(#{?P => 2}, Migrations).
 
+a_port_runs_where_it_is_called_test() ->
+    Port = list_to_port("#Port<0.7>"),
+    #{migrations := Migrations, slices := [#{inside := Inside}, #{inside := []}]} = History =
+        history([{10, in, ?P, 1, ?F}, {12, gc_start, ?P, 1, minor}, {15, gc_end, ?P, 1, minor},
+                 {20, in, Port, 1, command}, {30, out, Port, 1, command}, {40, out, ?P, 1, ?F},
+                 {50, in, Port, 2, 0}, {60, out, Port, 2, 0}]),
+    ?assertEqual([{?P, {scheduler, 1}, 10, 40}, {Port, {scheduler, 2}, 50, 60}], spans(History)),
+    ?assertEqual([{12, 15, minor}, {20, 30, {Port, command}}], Inside),
+    ?assertEqual(#{}, Migrations).
+
+%% The process was not recorded.
+a_port_whose_caller_is_not_known_has_its_own_slice_test() ->
+    Port = list_to_port("#Port<0.7>"),
+    ?assertEqual([{Port, {scheduler, 1}, 20, 30}],
+                 spans(history([{20, in, Port, 1, command}, {30, out, Port, 1, command}]))).
+
 dirty_schedulers_have_a_lane_each_test() ->
     ?assertEqual([{?P, {dirty, 1}, 10, 30}, {?P, {dirty, 1}, 50, 60}, {?Q, {dirty, 2}, 20, 40}],
                  spans(history([{10, in, ?P, 0, ?F}, {20, in, ?Q, 0, ?F}, {30, out, ?P, 0, ?F},
@@ -41,7 +57,7 @@ dirty_schedulers_have_a_lane_each_test() ->
                                 {60, out, ?P, 0, ?F}]))).
 
 collections_are_in_their_slice_test() ->
-    #{slices := [#{gcs := Inside}], gcs := All} =
+    #{slices := [#{inside := Inside}], gcs := All} =
         history([{10, in, ?P, 1, ?F}, {12, gc_start, ?P, 1, minor}, {15, gc_end, ?P, 1, minor},
                  {16, gc_start, ?P, 1, major}, {20, gc_end, ?P, 1, major}, {30, out, ?P, 1, ?F}]),
     ?assertEqual([{12, 15, minor}, {16, 20, major}], Inside),
@@ -71,6 +87,6 @@ prop_nothing_overlaps() ->
 apart([#{to := To} | [#{from := From} | _] = Rest]) -> To =< From andalso apart(Rest);
 apart([_]) -> true.
 
-inside(#{from := From, to := To, gcs := Gcs}) ->
-    Times = [From] ++ lists:append([[Start, End] || {Start, End, _} <- Gcs]) ++ [To],
+inside(#{from := From, to := To, inside := Inside}) ->
+    Times = [From] ++ lists:append([[Start, End] || {Start, End, _} <- Inside]) ++ [To],
     Times =:= lists:sort(Times).

@@ -23,12 +23,31 @@ prop_trace() ->
     ?FORALL(Seed, proper_types:integer(),
             begin
                 #{flows := Flows} = Profile =
-                    weft_profile_recording:profile(weft_profile_sample:parts(Seed)),
+                    by_others(weft_profile_recording:profile(weft_profile_sample:parts(Seed))),
                 {#{bytes := Bytes, left_out := 0}, Text} = trace(Profile, 10000000),
-                #{flows := Count, slices := Slices} = weft_profile_trace_check:check(Text),
+                #{flows := Count, slices := Slices, steps := Steps} =
+                    weft_profile_trace_check:check(Text),
                 Bytes =:= byte_size(Text) andalso Count =:= length(Flows)
                     andalso Slices > 2 * Count
+                    andalso Steps =:= lists:sum([length(Hops) || #{hops := Hops} <- Flows])
             end).
+
+%% All messages pass each other node at once, and some are sent together.
+by_others(#{nodes := Sides, flows := Flows} = Profile) ->
+    Nodes = [Node || #{node := Node} <- Sides],
+    Profile#{flows := [begin
+                           #{from_node := A, to_node := B} = Flow,
+                           Ns = Sent - Id rem 2 * (Sent rem 1000000),
+                           Flow#{sent := Ns, received := max(Ns, Received),
+                                 hops => [{Node, Ns} || Node <- Nodes -- [A, B]]}
+                       end || #{id := Id, sent := Sent, received := Received} = Flow <- Flows]}.
+
+ports_are_in_the_trace_test() ->
+    {_, Text} = trace(profile(), 10000000),
+    #{all := Events} = weft_profile_trace_check:check(Text),
+    ?assertEqual(["?", "command"],
+                 lists:usort([At || #{"cat" := "port", "args" := #{"at" := At},
+                                      "name" := "tcp_inet of server #Port<0.7>"} <- Events])).
 
 a_trace_is_no_longer_than_it_may_be_test() ->
     {#{left_out := 0}, All} = trace(profile(), 10000000),
@@ -47,7 +66,7 @@ the_checker_can_fail_test() ->
         end,
     Check = fun(Events) ->
                     weft_profile_trace_check:check(
-                      ["{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", lists:join(",", Events),
+                      ["{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", lists:join(",", Events),
                        "]}"])
             end,
     #{slices := 2} = Check([X("1.000", "5.000"), X("2.000", "4.000")]),
@@ -57,13 +76,16 @@ the_checker_can_fail_test() ->
                 ["{\"ph\":\"s\",\"pid\":1,\"tid\":1,\"ts\":1.000,\"id\":1}"], ["{"]]].
 
 numbers_test() ->
-    #{nodes := Nodes, running := [First | _], waiting := Waiting, gc := Gc, messages := Messages,
-      talks := Talks, ms := Ms} = weft_profile_summary:summary(profile()),
+    #{nodes := Nodes, running := [First | _], ports := Ports, waiting := Waiting, gc := Gc,
+      messages := Messages, talks := Talks, ms := Ms} = weft_profile_summary:summary(profile()),
     ?assert(Ms >= 100),
     [?assertMatch(#{ended := time, dropped := 0, migrations := 0, queue_max := 2}, Node)
      || Node <- Nodes],
     %% Twenty slices of 900 ns.
     ?assertMatch(#{running_ms := 0.018, slices := 20}, First),
+    ?assertEqual(length(Nodes), length(Ports)),
+    [?assertMatch(#{port := <<"tcp_inet of server #Port<0.7>">>, running_ms := 0.003, slices := 10,
+                    called := 5}, Row) || Row <- Ports],
     [?assertMatch(#{waiting_ms := 40.0, seen := 4}, Row) || Row <- Waiting],
     [?assertMatch(#{minor := 20, major := 0, gc_ms := 0.0004}, Row) || Row <- Gc],
     [?assert(P50 =< P99 andalso P99 =< Max)
@@ -103,7 +125,7 @@ the_page_shows_all_test() ->
     Page = xml(weft_profile_page:page(Profile#{ways := Ways}, ["flame.svg"])),
     ?assertEqual(1, count("//a[@href='flame.svg']", Page)),
     ?assertEqual(length(Sides) + 3, count("//svg", Page)),
-    ?assertEqual(6, count("//table", Page)),
+    ?assertEqual(7, count("//table", Page)),
     #{messages := Pairs} = weft_profile_summary:summary(Profile),
     %% One process of each node sends and receives.
     ?assertEqual(length(Pairs), count("//path[@class='talk']", Page)),

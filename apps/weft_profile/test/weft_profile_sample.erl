@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Recordings that were never made: of two or three nodes whose processes take turns, call each
-%% other and collect garbage, each with a clock of its own. Their pids are of this node, which is
-%% the same to all that looks at them.
+%% other and collect garbage, beside a port, each with a clock of its own. Their pids are of this
+%% node, which is the same to all that looks at them.
 -module(weft_profile_sample).
 
 -export([parts/1, events/0]).
@@ -29,7 +29,8 @@ message(K, Nodes, Pids) ->
 
 part(Node, Ahead, Pids, Messages) ->
     Ran = lists:append([ran(Pid, 1 + N rem 2, N * 1000)
-                        || {N, Pid} <- lists:zip(lists:seq(1, length(Pids)), Pids)]),
+                        || {N, Pid} <- lists:zip(lists:seq(1, length(Pids)), Pids)])
+        ++ port_ran(),
     Sent = [{Ns, send, By, 1, {server, To}, Key, call}
             || #{from := From, by := By, to := To, sent := Ns, key := Key} <- Messages,
                From =:= Node],
@@ -42,7 +43,8 @@ part(Node, Ahead, Pids, Messages) ->
                 windows => [{0, Ahead, Ahead + 100000000}],
                 from_ns => Ahead, to_ns => Ahead + 100000000,
                 events => length(Events), lost => 0, otp => "25", schedulers => 2,
-                sessions => false, names => #{hd(Pids) => <<"server">>},
+                sessions => false,
+                names => #{hd(Pids) => <<"server">>, port() => <<"tcp_inet of server">>},
                 samples => #{every_ns => 10000000, looks => 10, share => 1.0,
                              queues => [{Ahead + 10000000 * N, N rem 3, 5} || N <- lists:seq(0, 9)],
                              states => #{hd(Pids) => {3, 4}},
@@ -53,6 +55,18 @@ ran(Pid, Scheduler, Offset) ->
                    {At + 70, gc_end, Pid, Scheduler, minor},
                    {At + 900, out, Pid, Scheduler, {m, g, 2}}]
                   || K <- lists:seq(1, 20), At <- [K * 4000000 + Offset]]).
+
+port() -> list_to_port("#Port<0.7>").
+
+%% Every other time the first process has called it.
+port_ran() ->
+    lists:append([[{K * 4000000 + At, in, port(), Scheduler, Command},
+                   {K * 4000000 + At + 300, out, port(), Scheduler, Command}]
+                  || K <- lists:seq(1, 10),
+                     {At, Scheduler, Command} <- [case K rem 2 of
+                                                      0 -> {10000, 1, 0};
+                                                      1 -> {1200, 2, command}
+                                                  end]]).
 
 %% Round trips of different lengths, of which the answer takes any part.
 clock(Ahead) ->
@@ -68,10 +82,11 @@ events() ->
     proper_types:list(event()).
 
 event() ->
-    Pid = proper_types:oneof([pid(N) || N <- [101, 102, 103]]),
+    Pid = proper_types:oneof([port() | [pid(N) || N <- [101, 102, 103]]]),
     Time = proper_types:integer(0, 1000),
     Scheduler = proper_types:integer(0, 2),
     proper_types:oneof(
-      [{Time, proper_types:oneof([in, out]), Pid, Scheduler, {m, f, 1}},
+      [{Time, proper_types:oneof([in, out]), Pid, Scheduler,
+        proper_types:oneof([{m, f, 1}, command, 0])},
        {Time, proper_types:oneof([gc_start, gc_end]), Pid, Scheduler, minor},
        {Time, spawned, Pid, Scheduler, {m, f, 0}}]).

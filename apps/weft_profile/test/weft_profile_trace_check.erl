@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A strict look at Chrome trace JSON: it is JSON, in each thread times do not go back, slices
-%% nest, every flow has one begin and one end, and its steps have begun, each within a slice, and
-%% threads are of one process.
+%% nest, every flow has one begin and one end, and its steps are after the one and before the other,
+%% each within a slice that takes time, and threads are of one process.
 -module(weft_profile_trace_check).
 
 -export([check/1, json/1]).
@@ -10,7 +10,7 @@
                            flows := non_neg_integer(), steps := non_neg_integer(),
                            all := [map()]}.
 check(Text) ->
-    #{"traceEvents" := Events, "displayTimeUnit" := "ms"} = json(iolist_to_binary(Text)),
+    #{"traceEvents" := Events, "displayTimeUnit" := "ns"} = json(iolist_to_binary(Text)),
     Threads = lists:foldl(fun(#{"pid" := Pid, "tid" := Tid} = Event, Acc) ->
                                   Acc#{{Pid, Tid} => [Event | maps:get({Pid, Tid}, Acc, [])]};
                              (#{"ph" := "M", "name" := "process_name"}, Acc) -> Acc
@@ -25,15 +25,23 @@ check(Text) ->
     true = lists:sort(Begins) =:= lists:sort(Ends),
     Steps = [Id || #{"ph" := "t", "id" := Id} <- Events],
     [] = lists:usort(Steps) -- Begins,
+    At = maps:from_list([{{Ph, Id}, ns(Ts)} || #{"ph" := Ph, "id" := Id, "ts" := Ts} <- Events,
+                                               Ph =/= "t"]),
+    [true = step(ns(Ts), map_get({"s", Id}, At), map_get({"f", Id}, At))
+     || #{"ph" := "t", "id" := Id, "ts" := Ts} <- Events],
     #{events => length(Events), slices => length([x || #{"ph" := "X"} <- Events]),
       flows => length(Begins), steps => length(Steps), all => Events}.
+
+%% Clocks may be wrong: then it ends before it begins.
+step(Ns, Begin, End) -> Begin < Ns andalso (Ns < End orelse End < Begin).
 
 thread(Events) ->
     Times = [ns(Ts) || #{"ts" := Ts} <- Events],
     true = Times =:= lists:sort(Times),
     nest([{ns(Ts), ns(Ts) + ns(Dur)} || #{"ph" := "X", "ts" := Ts, "dur" := Dur} <- Events], []),
     [true = lists:any(fun(#{"ph" := "X", "ts" := From, "dur" := Dur}) ->
-                              ns(From) =< ns(Ts) andalso ns(Ts) =< ns(From) + ns(Dur);
+                              ns(From) =< ns(Ts) andalso ns(Ts) =< ns(From) + ns(Dur)
+                                  andalso ns(Dur) > 0;
                          (_) -> false
                       end, Events)
      || #{"ph" := Ph, "ts" := Ts} <- Events, lists:member(Ph, ["s", "t", "f"])],

@@ -28,6 +28,36 @@ who_traces_after_it_is_left_alone_test() ->
         [exit(Pid, kill) || Pid <- [Traced, Tracer]]
     end.
 
+%% From OTP 27 on both can.
+who_traces_a_port_is_left_alone_test() ->
+    [Port | _] = erlang:ports(),
+    Tracer = idle(),
+    try
+        1 = erlang:trace(Port, true, [ports, {tracer, Tracer}]),
+        case weft_profile_switch:prepare() of
+            {ok, session} -> ok;
+            {error, Text} -> ?assertNotEqual(nomatch, string:find(Text, "traces ports"))
+        end,
+        ?assertEqual({flags, [ports]}, erlang:trace_info(Port, flags))
+    after
+        exit(Tracer, kill)
+    end.
+
+some_processes_have_their_ports_test() ->
+    Port = open_port({spawn, "cat"}, []),
+    Guard = started(#{pids => [self()], window_ms => 1000, every_ms => 1000, gc => false}),
+    ok = weft_profile_tracer:go(Guard, erlang:monotonic_time(nanosecond)),
+    weft_test_nodes:until(fun() -> erlang:trace_info(Port, flags) =/= {flags, []} end),
+    true = port_command(Port, "x"),
+    receive {Port, {data, "x"}} -> ok after ?MS -> error(no_echo) end,
+    ok = weft_profile_tracer:stop(Guard),
+    ok = await_end(Guard),
+    {Events, #{names := #{Port := Name}}} = fetched(Guard, []),
+    true = port_close(Port),
+    ?assertMatch(<<"cat of ", _/binary>>, Name),
+    ?assertEqual([Port, self()], lists:usort([element(3, Event) || Event <- Events])),
+    ?assertMatch([_ | _], [Event || {_, in, Of, _, command} = Event <- Events, Of =:= Port]).
+
 recordings_are_found_by_their_guards_test() ->
     ?assertEqual([], weft_profile_tracer:guards()),
     Guard = started(#{}),
@@ -48,9 +78,13 @@ await_end(Guard) ->
     receive {weft_profile, Guard, ended, stopped} -> ok after ?MS -> error(not_ended) end.
 
 fetched(Guard) ->
+    {_Events, Info} = fetched(Guard, []),
+    Info.
+
+fetched(Guard, Before) ->
     case weft_profile_tracer:fetch(Guard) of
-        {events, _} -> fetched(Guard);
-        {done, Info} -> Info
+        {events, Events} -> fetched(Guard, Before ++ Events);
+        {done, Info} -> {Before, Info}
     end.
 
 idle() -> spawn(fun() -> receive after infinity -> ok end end).
