@@ -118,9 +118,9 @@ counters(_Number, #{samples := #{}}) ->
 
 %% --- messages ---------------------------------------------------------------------------------
 
-%% All moments of messages, by node: {process, time, which way, flow}. Viewers sort by time, and take
-%% a step for one without a begin, or find no slice at it, where two have the same. So each is a
-%% nanosecond after the one before in its thread, and in its flow, at least.
+%% All moments of messages, by node: {process, time, which way, flow}. Viewers sort by time, and
+%% take a step for one without a begin, or find no slice at it, where two have the same. So each is
+%% a nanosecond after the one before in its thread, and in its flow, at least.
 moments(Flows) ->
     Moments = [Moment || Flow <- Flows, Moment <- moments_of(Flow)],
     {ByNode, _Last} = lists:foldl(fun placed/2, {#{}, #{}}, lists:sort(Moments)),
