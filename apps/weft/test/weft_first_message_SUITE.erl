@@ -20,6 +20,7 @@
 %% connection.
 -define(SIZES, [1, 65536, 1 bsl 20, (1 bsl 20) + 70000, 16 bsl 20, 20 bsl 20]).
 -define(LARGE, 20 bsl 20).
+-define(LATE_MS, 1000).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
@@ -84,17 +85,21 @@ over_a_slow_network(Config) ->
     ok = call(B, ?MODULE, start_sink, []),
     ?assertEqual(call(A, ?MODULE, send_bulk, [{sink, name(B)}, 2 bsl 20]), received(B)).
 
-%% The path is lost while the parts are under way.
+%% The path is lost while the parts are under way. Until it was for the first time acknowledgements
+%% are late, so that most parts wait for them.
 after_breaks(Config) ->
     [A, B] = pair([{faults, true}], Config),
     ok = call(B, ?MODULE, start_sink, []),
     forget(A, B),
+    ok = call(B, weft_fault, delay, [name(A), ?LATE_MS, ?LATE_MS]),
     Self = self(),
     Sender = spawn_link(fun() ->
                                 Self ! {self(), send(A, {sink, name(B)}, binary, 60 bsl 20)}
                         end),
-    until(fun() -> call(A, weft_links, up, [name(B)]) end),
-    Breaks = break_until_received(A, B, 0),
+    until(fun() -> [Out || #{state := up, bytes_out := Out} <- sessions(A), Out > 65536] =/= [] end),
+    ok = call(A, weft_fault, break, [name(B)]),
+    ok = call(B, weft_fault, heal, [name(A)]),
+    Breaks = break_until_received(A, B, 1),
     ct:pal("~b breaks", [Breaks]),
     receive {Sender, Sent} -> ?assertEqual(Sent, received(B)) end,
     ?assertMatch([#{resumes := Resumes}] when Resumes > 0, sessions(A)).
