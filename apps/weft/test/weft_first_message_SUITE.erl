@@ -96,7 +96,9 @@ after_breaks(Config) ->
     Sender = spawn_link(fun() ->
                                 Self ! {self(), send(A, {sink, name(B)}, binary, 60 bsl 20)}
                         end),
-    until(fun() -> [Out || #{state := up, bytes_out := Out} <- sessions(A), Out > 65536] =/= [] end),
+    until(fun() ->
+              [Out || #{state := up, bytes_out := Out} <- sessions(A), Out > 65536] =/= []
+          end),
     ok = call(A, weft_fault, break, [name(B)]),
     ok = call(B, weft_fault, heal, [name(A)]),
     Breaks = break_until_received(A, B, 1),
