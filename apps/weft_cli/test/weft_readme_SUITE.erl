@@ -80,7 +80,9 @@ shell(Line, Name, Config) ->
 until_prompt(Shell, Number, Read) ->
     case re:run(Read, "^(.*?)\\([ab]@[^)]*\\)" ++ integer_to_list(Number) ++ "> $",
                 [dotall, {capture, all_but_first, list}]) of
-        {match, [Said]} -> string:trim(Said);
+        %% From OTP 26 on the prompt is shown again after a line of the log.
+        {match, [Said]} -> re:replace(string:trim(Said), "^(\\([ab]@[^)]*\\)[0-9]+> )+", "",
+                                      [{return, list}]);
         nomatch ->
             receive
                 {Shell, {data, Data}} -> until_prompt(Shell, Number, Read ++ Data);

@@ -21,7 +21,9 @@ changed_on_its_way(N, Before) ->
 
 %% What is left over for one message has the rest of its room filled.
 a_message_has_keys_of_both_turns_test() ->
-    {Seq, [], Some, Buffer} = ?BUFFER:next(60, counted([1, 2, 3], 1, ?BUFFER:new(0))),
+    %% Atoms take less from OTP 26 on.
+    One = erlang:external_size({1, gcounter, #{{a, 1} => 1}}),
+    {Seq, [], Some, Buffer} = ?BUFFER:next(One + 1, counted([1, 2, 3], 1, ?BUFFER:new(0))),
     Sent = [Key || {Key, _, _} <- Some],
     ?assertMatch([_, _], Sent),
     {_, [], All, _} = ?BUFFER:next(1000, ?BUFFER:acked(Seq, counted(Sent, 2, Buffer))),

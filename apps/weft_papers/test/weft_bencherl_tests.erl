@@ -135,8 +135,10 @@ the_configuration_is_written_down_test() ->
     ?assertEqual("[1,4]", proplists:get_value("config_schedulers", Told)),
     ?assertEqual("short", proplists:get_value("config_version", Told)),
     ?assertEqual("[\"bang\",\"big\"]", proplists:get_value("benches", Told)),
-    ?assertEqual("#{extra_args => [\"+P\",\"5000\"],iterations => 7}",
-                 proplists:get_value("config_of_big", Told)),
+    %% Keys of atoms have another order from OTP 26 on.
+    {ok, Tokens, _} = erl_scan:string(proplists:get_value("config_of_big", Told) ++ "."),
+    ?assertEqual({ok, #{extra_args => ["+P", "5000"], iterations => 7}},
+                 erl_parse:parse_term(Tokens)),
     ?assertNot(proplists:is_defined("config_of_bang", Told)),
     ?assertEqual([], [Value || {_, Value} <- Told, string:find(Value, "secret") =/= nomatch]).
 
