@@ -13,6 +13,8 @@
 %% all.
 -spec write(Url :: string(), Exchange :: binary(), Count :: pos_integer()) -> pos_integer().
 write(Url, Exchange, Count) ->
+    %% From version 4.3 on the words of mechanisms have to be atoms already.
+    {module, _} = code:ensure_loaded(amqp_auth_mechanisms),
     {ok, Params} = amqp_uri:parse(Url),
     {ok, Connection} = amqp_connection:start(Params),
     {ok, Channel} = amqp_connection:open_channel(Connection),

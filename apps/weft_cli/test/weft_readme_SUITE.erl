@@ -81,8 +81,9 @@ until_prompt(Shell, Number, Read) ->
     case re:run(Read, "^(.*?)\\([ab]@[^)]*\\)" ++ integer_to_list(Number) ++ "> $",
                 [dotall, {capture, all_but_first, list}]) of
         %% From OTP 26 on the prompt is shown again after a line of the log.
-        {match, [Said]} -> re:replace(string:trim(Said), "^(\\([ab]@[^)]*\\)[0-9]+> )+", "",
-                                      [{return, list}]);
+        {match, [Said]} ->
+            string:trim(re:replace(Said, "\\([ab]@[^)]*\\)[0-9]+>", "",
+                                   [global, {return, list}]));
         nomatch ->
             receive
                 {Shell, {data, Data}} -> until_prompt(Shell, Number, Read ++ Data);
