@@ -85,10 +85,9 @@ reason(stopped) -> "it was told to".
 concurrency(#{nodes := Sides, to := To}) ->
     section("Concurrency",
             "Dark: processes and ports that run. Light, on top of it: those that wait in run "
-            "queues, "
-            "as they were seen at regular times. The line is the number of schedulers: what is "
-            "above it could run at once with more of them. Between the times that were traced "
-            "lines are straight.",
+            "queues, as they were seen at regular times. The line is the number of schedulers: "
+            "what is above it could run at once with more of them. Between the times that were "
+            "traced lines are straight.",
             [?T(figure, [], [?T(figcaption, [], ?E(short(Node))), concurrency(Side, To)])
              || #{node := Node} = Side <- Sides]).
 

@@ -381,9 +381,11 @@ kept(Events, Info, Guard) ->
             kept(Events, Info, Guard)
     end.
 
+%% Those of processes first: a node may have thousands of sockets.
 names(Events) ->
-    All = lists:usort([element(3, Event) || Event <- Events]),
-    maps:from_list([{Who, Name} || Who <- lists:sublist(All, ?NAMES_MAX),
+    {Ports, Pids} = lists:partition(fun is_port/1,
+                                    lists:usort([element(3, Event) || Event <- Events])),
+    maps:from_list([{Who, Name} || Who <- lists:sublist(Pids ++ Ports, ?NAMES_MAX),
                                    {ok, Name} <- [name(Who)]]).
 
 %% A name, or else the function it began with; nothing for a process that has ended. A port has that

@@ -40,6 +40,8 @@ who_traces_a_port_is_left_alone_test() ->
         end,
         ?assertEqual({flags, [ports]}, erlang:trace_info(Port, flags))
     after
+        %% At once, as the next recording would be refused.
+        _ = erlang:trace(Port, false, [ports]),
         exit(Tracer, kill)
     end.
 
