@@ -95,11 +95,24 @@ a_shuffle_ends_at_the_end_of_its_walk_and_goes_back_the_same_way_test() ->
     End = neighbour_of([?B, ?C], ?A, #{}),
     Shuffle = {shuffle, [?B, ?D], [{?D, 7}, {?E, 7}], 1, false},
     {Learnt, Effects} = event({message, ?B, {1, Shuffle}}, passive(['x@host'], End)),
-    ?assertMatch([{shuffle_reply, [?B, ?D], [{'x@host', 7}]}],
+    ?assertMatch([{shuffle_reply, [?B, ?D], [{'x@host', 7} | _]}],
                  [Reply || {send, ?B, {1, Reply}} <- Effects]),
     ?assertEqual([?D, ?E, 'x@host'], ?CORE:passive(Learnt)),
     {_, Passed} = event({message, ?C, {1, {shuffle_reply, [?A, ?B, ?D], [{?E, 7}]}}}, End),
     ?assertEqual([{send, ?B, {1, {shuffle_reply, [?B, ?D], [{?E, 7}]}}}], Passed).
+
+%% In a ring of four, each walk ends at a node that has the one it came from as its neighbour.
+who_knows_few_others_names_its_neighbours_test() ->
+    End = neighbour_of([?B, ?C], ?A, #{}),
+    Names = fun(Given, Node) ->
+                    Shuffle = {shuffle, [?B], [{Name, 7} || Name <- Given], 1, false},
+                    {_, Effects} = event({message, ?B, {1, Shuffle}}, Node),
+                    [Reply] = [Reply || {send, ?B, {1, {shuffle_reply, [?B], Reply}}} <- Effects],
+                    lists:sort([Name || {Name, 7} <- Reply])
+            end,
+    ?assertEqual([?B, ?C], Names([?B, ?D], End)),
+    ?assertEqual([?B, ?C, ?E], Names([?B, ?D, ?F], passive([?E], End))),
+    ?assertEqual([?E], Names([?B], passive([?E], End))).
 
 who_lacks_a_neighbour_offers_itself_to_another_one_test() ->
     Connects = fun(IsLacking, Options) ->
@@ -122,6 +135,15 @@ another_part_of_the_cluster_is_linked_to_test() ->
     ?assertMatch([{neighbour, _, 7, high}], [Sent || {send, ?C, {1, Sent}} <- Other]),
     {_, Same} = event({message, ?C, {1, {probed, {?B, {1, 1}}, 7}}}, Node2),
     ?assertEqual([{disconnect, ?C}], Same).
+
+who_knows_no_other_node_always_probes_a_seed_test() ->
+    {Told, []} = event({notice, {seeds, [?C]}}, neighbour_of([?B], ?A, #{active => 2})),
+    lists:foldl(fun(_, Node0) ->
+                    {Node1, Effects} = event({timer, probe}, Node0),
+                    ?assert(lists:member({connect, ?C}, Effects)),
+                    {Node2, _} = event({neighbour_down, ?C, connect_failed}, Node1),
+                    Node2
+                end, Told, lists:seq(1, 20)).
 
 a_node_without_reachable_seeds_tries_for_ever_and_says_so_once_test() ->
     {Node, Effects} = init(?A, #{seeds => [?B, ?C], retry_max_ms => 1600}),

@@ -38,7 +38,7 @@ cluster(Seed, Steps) ->
                    probe_ms => 3000}}],
     run(Seed, Machines, Steps ++ [{?STEPS_MS, heal_all}], [],
         [{weft_sim_connectivity_checker, #{}}, {weft_sim_symmetry_checker, #{}},
-         {weft_sim_degree_checker, #{max => 3}}]).
+         {weft_sim_degree_checker, #{max => 3, apart => []}}]).
 
 is_at_rest(World) ->
     Later = weft_sim_world:run_until(weft_sim_world:now_ms(World) + 10000, World),
@@ -129,6 +129,14 @@ wrong_numbers_of_neighbours_are_caught_test() ->
     ?assertEqual(ok, weft_sim_degree_checker:settled(Whole, #{})),
     ?assertMatch({violation, _}, weft_sim_degree_checker:settled(Whole, #{max => 1})),
     ?assertMatch({violation, _}, weft_sim_degree_checker:settled(Whole, #{full => 0.5})).
+
+places_that_two_nodes_could_fill_are_caught_test() ->
+    World = run_parts([['a@sim', 'b@sim', 'c@sim'], ['d@sim', 'e@sim']]),
+    ?assertEqual(ok, weft_sim_degree_checker:settled(World, #{})),
+    {violation, Text} = weft_sim_degree_checker:settled(World, #{apart => [{'a@sim', 'd@sim'}]}),
+    ?assertMatch({match, _}, re:run(Text, ": \\[{a@sim,e@sim},{b@sim,d@sim}")),
+    Across = [{A, B} || A <- ['a@sim', 'b@sim', 'c@sim'], B <- ['d@sim', 'e@sim']],
+    ?assertEqual(ok, weft_sim_degree_checker:settled(World, #{apart => Across})).
 
 broadcasts_beyond_their_limits_are_caught_test() ->
     World = run_parts([['a@sim', 'b@sim', 'c@sim'], ['d@sim']]),

@@ -257,22 +257,23 @@ peers(Nodes, Faults, HealMs) ->
                               observer => {weft_sim_deliveries, weft_sim_deliveries:new()},
                               checkers := [{weft_sim_connectivity_checker, #{}},
                                            {weft_sim_symmetry_checker, #{}},
-                                           {weft_sim_degree_checker, #{full => full(Nodes)}},
+                                           {weft_sim_patient_checker, neighbours(Cuts)},
                                            {weft_sim_reliability_checker, #{since_ms => HealMs}},
                                            {weft_sim_patient_checker,
                                             #{checker => {weft_sim_route_checker, #{}}}}
                                            | Checkers]}}.
 
-%% The share of the nodes that have all five neighbours. In a small cluster others may have no place
-%% for the one that lacks a neighbour; and a tenth of the links is cut.
-full(Nodes) when length(Nodes) >= 10 -> 0.6;
-full(_Nodes) -> 0.0.
+%% With few nodes, of which a tenth of the links is cut, not all can have five neighbours. An
+%% exchange of neighbours leaves places free for some rounds.
+neighbours(Cuts) ->
+    #{checker => {weft_sim_degree_checker, #{apart => [{A, B} || {_AtMs, {cut, A, B}} <- Cuts]}},
+      within_ms => 20000}.
 
 %% Any two nodes are up to 50 ms apart. Links to measure come and go all the time, and here they
 %% count as routes (real ones do not), so routes are never right at all nodes.
 near(Peers) ->
     #{world := #{machines := Machines} = World} = Scenario =
-        without_checkers([weft_sim_patient_checker], Peers),
+        without_checkers([weft_sim_route_checker], Peers),
     Latency = fun(A, B) ->
                       Us = 1000 * erlang:phash2({min(A, B), max(A, B)}, 50),
                       {Us + 200, Us + 500}
@@ -321,8 +322,11 @@ with_swim(#{world := #{machines := Machines} = World} = Scenario) ->
               end}}.
 
 without_checkers(Checkers, #{world := #{checkers := All} = World} = Scenario) ->
-    Scenario#{world := World#{checkers := [C || {Module, _} = C <- All,
-                                                not lists:member(Module, Checkers)]}}.
+    Scenario#{world := World#{checkers := [Checker || Checker <- All,
+                                                      not lists:member(holds(Checker), Checkers)]}}.
+
+holds({weft_sim_patient_checker, #{checker := {Checker, _}}}) -> Checker;
+holds({Checker, _}) -> Checker.
 
 %% --- faults ---
 

@@ -58,7 +58,7 @@ heard(Beat, From, NowMs, Component0, Peers) ->
     end.
 
 %% @doc Asks a node which part it is in. Seeds and lost nodes are likely to know another part; a
-%% node of the passive view may.
+%% node of the passive view may. In a small part there may be none of the latter.
 -spec probe(peers()) -> peers().
 probe(Peers) ->
     Attempts = weft_peer_state:attempts(Peers),
@@ -66,8 +66,10 @@ probe(Peers) ->
     Near = weft_peer_attempts:open(weft_peer_views:passive(Views1), Attempts),
     Far = lists:usort(weft_peer_state:seeds(Peers) ++ weft_peer_views:lost(Views1)),
     Afar = weft_peer_attempts:open(Far -- weft_peer_views:active(Views1), Attempts),
-    Pool = case Coin of
-               1 when Afar =/= [] -> Afar;
+    Pool = case {Near, Afar} of
+               {[], _} -> Afar;
+               {_, []} -> Near;
+               _ when Coin =:= 1 -> Afar;
                _ -> Near
            end,
     {Result, Views} = weft_peer_views:one_of(Pool, Views1),

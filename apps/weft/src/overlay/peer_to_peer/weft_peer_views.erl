@@ -158,11 +158,15 @@ begin_shuffle(First, Views0) ->
 end_shuffle(Peers, #views{given = Given} = Views) ->
     learn(Peers, Given, Views).
 
-%% @doc Takes the names of another node's shuffle, and gives as many own ones.
+%% @doc Takes the names of another node's shuffle, and gives as many own ones. A node of a small
+%% cluster knows hardly any but its neighbours, so it names those as well: two nodes of a ring of
+%% four would not hear of each other otherwise.
 -spec swap([peer()], views()) -> {[peer()], views()}.
-swap(Peers, #views{passive = Passive, rand = Rand0} = Views) ->
-    {Own, Rand} = weft_passive_view:sample(min(length(Peers), shuffle_size(Views)), Passive, Rand0),
-    {Own, learn(Peers, [Node || {Node, _} <- Own], Views#views{rand = Rand})}.
+swap(Peers, #views{active = Active, passive = Passive, rand = Rand0} = Views) ->
+    Count = min(length(Peers), shuffle_size(Views)),
+    {Own, Rand1} = weft_passive_view:sample(Count, Passive, Rand0),
+    {Near, Rand} = weft_choice:some(Count - length(Own), lists:sort(maps:to_list(Active)), Rand1),
+    {Own ++ Near, learn(Peers, [Node || {Node, _} <- Own], Views#views{rand = Rand})}.
 
 %% @doc A random whole number from 1 to Max.
 -spec random(Max :: pos_integer(), views()) -> {pos_integer(), views()}.
