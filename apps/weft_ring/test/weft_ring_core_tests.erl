@@ -258,6 +258,11 @@ prop_schedule() ->
                 ?WHENFAIL(io:format("~p ~p~n~p~n", [GoneMax, Steps, Wrong]), Wrong =:= [])
             end).
 
+%% It has nothing on its disk, so that nobody starts it by what is there.
+who_lost_its_disk_and_crashed_before_it_had_asked_anybody_is_seen_to_test() ->
+    ?assertEqual([], wrong(0, [{commit, n1, n2, leave}, {split, 3}, rest, {forget, n1, n3},
+                               {crash, n1}])).
+
 wrong(GoneMax, Steps) ->
     try
         World = lists:foldl(fun(Step, W) -> checked(perform(Step, W)) end,
@@ -271,13 +276,15 @@ wrong(GoneMax, Steps) ->
         error:Reason:Stack -> [{Reason, Stack}]
     end.
 
-%% Who has asked a node that has no ring asks another one. Who has forgotten the ring is removed;
-%% others may have left by then, so another node joins.
-seen_to(World0) ->
-    On = operated(World0),
-    Joining = [Node || {Node, _} <- weft_ring_table:members([joining, member, leaving],
-                                                            ring(On, World0)),
-                       ring(Node, World0) =:= none],
+%% Each node of the ring is started, also one that has lost its disk and has then crashed. Who has
+%% asked a node that has no ring asks another one. Who has forgotten the ring is removed; others may
+%% have left by then, so another node joins.
+seen_to(World) ->
+    On = operated(World),
+    Nodes = [Node || {Node, _} <- weft_ring_table:members([joining, member, leaving],
+                                                          ring(On, World))],
+    World0 = lists:foldl(fun weft_ring_world:restart/2, World, Nodes),
+    Joining = [Node || Node <- Nodes, ring(Node, World0) =:= none],
     #{forgotten := Forgotten} = World1 =
         rounds(3, lists:foldl(fun(Node, W) -> command(Node, {join, On}, W) end,
                               started(n0, World0), [n0 | Joining])),
