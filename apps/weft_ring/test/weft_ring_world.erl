@@ -25,7 +25,7 @@ empty() ->
 -spec world([node()]) -> world().
 world(Nodes) -> lists:foldl(fun started/2, empty(), Nodes).
 
-%% @doc Those that have run, or still do.
+%% @doc Those that run, or have something on their disk.
 -spec nodes_of(world()) -> [node()].
 nodes_of(#{kept := Kept, asked := Asked, cores := Cores}) ->
     lists:usort(maps:keys(Kept) ++ maps:keys(Asked) ++ maps:keys(Cores)).

@@ -68,8 +68,7 @@ probe(Peers) ->
     Afar = weft_peer_attempts:open(Far -- weft_peer_views:active(Views1), Attempts),
     Pool = case {Near, Afar} of
                {[], _} -> Afar;
-               {_, []} -> Near;
-               _ when Coin =:= 1 -> Afar;
+               {_, [_ | _]} when Coin =:= 1 -> Afar;
                _ -> Near
            end,
     {Result, Views} = weft_peer_views:one_of(Pool, Views1),
