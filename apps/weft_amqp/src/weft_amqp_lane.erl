@@ -203,7 +203,7 @@ handle_info(Message, State) ->
 
 %% @private Whatever ends this process, the owner hears of it.
 terminate(Reason, #lane{id = Id} = Lane) ->
-    weft_amqp_lanes:remove(Id),
+    ok = weft_amqp_lanes:remove(Id, self()),
     Reason =:= normal orelse tell_owner(Lane).
 
 %% --- sending ----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 %% and whose queue to write to. Reads ask no process.
 -module(weft_amqp_lanes).
 
--export([new/0, add/2, remove/1, lookup/1, count/0]).
+-export([new/0, add/2, remove/2, lookup/1, count/0]).
 -export([set_own/1, own/0, set_queue/2, delete_queue/1, queue/1]).
 -export_type([own/0]).
 
@@ -27,9 +27,10 @@ new() ->
 add(Id, Pid) ->
     ets:info(?TABLE, size) < ?LANES_MAX andalso ets:insert_new(?TABLE, {{lane, Id}, Pid}).
 
--spec remove(weft_amqp_message:id()) -> ok.
-remove(Id) ->
-    try ets:delete(?TABLE, {lane, Id}) of
+%% @doc They are for Pid no more. If they are for another process by now, it keeps them.
+-spec remove(weft_amqp_message:id(), pid()) -> ok.
+remove(Id, Pid) ->
+    try ets:delete_object(?TABLE, {{lane, Id}, Pid}) of
         true -> ok
     catch
         %% The application has stopped first.

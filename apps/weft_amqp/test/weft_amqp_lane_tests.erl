@@ -16,7 +16,8 @@ lane_test_() ->
                   fun both_ends_hear_of_the_death_of_an_owner/0,
                   fun without_a_broker_there_is_no_lane/0, fun a_lost_message_ends_the_lane/0,
                   fun a_reader_waits_no_longer_than_it_wants/0,
-                  fun a_lane_is_known_until_it_ends/0, fun no_number_is_sealed_twice/0,
+                  fun a_lane_is_known_until_it_ends/0,
+                  fun the_end_of_a_lane_removes_no_other_one/0, fun no_number_is_sealed_twice/0,
                   fun bytes_that_nobody_reads_end_the_lane/0]]}.
 
 handshake_bytes_are_read() ->
@@ -99,6 +100,14 @@ a_lane_is_known_until_it_ends() ->
     receive {'DOWN', Monitor, process, _, normal} -> ok end,
     ?assertEqual(error, weft_amqp_lanes:lookup(?ID)).
 
+%% Another one may have its place by then, as in the next of these tests.
+the_end_of_a_lane_removes_no_other_one() ->
+    {A, B, _} = joined(),
+    Monitor = monitor(process, pid(A)),
+    ok = weft_amqp_lane:close(A),
+    receive {'DOWN', Monitor, process, _, normal} -> ok end,
+    ?assertEqual({ok, pid(B)}, weft_amqp_lanes:lookup(?ID)).
+
 both_ends_hear_of_the_death_of_an_owner() ->
     {A, B, _} = secured(),
     {Owner, Monitor} = spawn_monitor(fun() -> receive stop -> ok end end),
@@ -173,7 +182,7 @@ secured() ->
 joined() ->
     Broker = spawn(fun broker/0),
     {ok, A} = weft_amqp_lane:start(dialer, peer(Broker, <<"b">>)),
-    ok = weft_amqp_lanes:remove(?ID),
+    ok = weft_amqp_lanes:remove(?ID, pid(A)),
     {ok, B} = weft_amqp_lane:start(listener, peer(Broker, <<"a">>)),
     Broker ! #{<<"a">> => pid(A), <<"b">> => pid(B)},
     {A, B, Broker}.
