@@ -9,14 +9,15 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2,
          end_per_testcase/2]).
 -export([place_that_cannot_be_made_is_told/1, congestion_control_may_be_refused/1,
-         without_namespaces_it_is_the_machine/1,
+         buffers_are_those_of_the_link/1, without_namespaces_it_is_the_machine/1,
          namespaces_that_cannot_be_entered_are_not_used/1, left_over_namespaces_are_removed/1]).
 
 suite() -> [{timetrap, {seconds, 30}}].
 
 all() ->
     [place_that_cannot_be_made_is_told, congestion_control_may_be_refused,
-     without_namespaces_it_is_the_machine, namespaces_that_cannot_be_entered_are_not_used,
+     buffers_are_those_of_the_link, without_namespaces_it_is_the_machine,
+     namespaces_that_cannot_be_entered_are_not_used,
      left_over_namespaces_are_removed].
 
 init_per_suite(Config) ->
@@ -48,6 +49,23 @@ congestion_control_may_be_refused(Config) ->
     refuse("*echo cubic*", "echo: I/O error", Config),
     ?assertEqual("reno", control(Config)),
     ?assertEqual([], own_namespaces()).
+
+%% Of this link only: the next place has those of the machine.
+buffers_are_those_of_the_link(Config) ->
+    Usual = received_before_it_is_read(weft_bench_link:loopback(), Config),
+    Link = weft_bench_link:with_buffers(131072, weft_bench_link:emulated(1, 1000, 0)),
+    ?assertEqual(["4096", "131072", "131072"], received_before_it_is_read(Link, Config)),
+    ?assertEqual(Usual, received_before_it_is_read(weft_bench_link:loopback(), Config)),
+    ?assertNotMatch([_, _, "131072"], Usual).
+
+received_before_it_is_read(Link, Config) ->
+    weft_bench_place:with(
+      Link, ?config(priv_dir, Config),
+      fun(Place) ->
+          {Command, Arguments} = weft_bench_place:command(Place, near,
+                                                          ["cat", "/proc/sys/net/ipv4/tcp_rmem"]),
+          string:lexemes(os:cmd(lists:join(" ", [Command | Arguments])), " \t\n")
+      end).
 
 without_namespaces_it_is_the_machine(Config) ->
     refuse("netns add *", "mount of /run/netns failed: Operation not permitted", Config),

@@ -62,6 +62,11 @@ links_have_room_for_one_round_trip_test() ->
     #{queue_bytes := Short} = weft_bench_link:emulated(1, 800, 0),
     ?assertEqual(500000, Short).
 
+links_with_small_buffers_have_a_name_of_their_own_test() ->
+    Link = weft_bench_link:with_buffers(131072, weft_bench_link:emulated(20, 400, 0)),
+    ?assertMatch(#{label := '20ms-400mbit-128KB', buffer_bytes := 131072, queue_bytes := 1000000},
+                 Link).
+
 %% By their numbers the signals of this one would be for processes of this machine.
 no_signals_for_nodes_on_other_hosts_test_() ->
     [?_assertEqual([], [x || #{workload := slow_receiver} <- weft_bench_hosts:cells(cells(Scope))])

@@ -580,7 +580,7 @@ as_many_repetitions_as_fit_test() ->
                end,
     ?assertMatch(#{repetitions := 5}, Expected([])),
     ?assertMatch(#{repetitions := 5}, Expected(["--minutes", "600"])),
-    ?assertMatch(#{repetitions := 2, minutes := 7}, Expected(["--minutes", "8"])),
+    ?assertMatch(#{repetitions := 2, minutes := 8}, Expected(["--minutes", "9"])),
     ?assertMatch(#{repetitions := 1, minutes := 1}, Expected(["--minutes", "1"])),
     ?assertMatch(#{repetitions := 4}, Expected(["--minutes", "5", "--repetitions", "4"])),
     ?assertMatch(#{repetitions := 2, minutes := 1}, Expected(["--quick"])).

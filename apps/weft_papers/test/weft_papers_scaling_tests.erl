@@ -204,6 +204,22 @@ gossip_is_told_beside_requests_test() ->
     ?assertEqual([], weft_report_said:missing(["loopback", 16, {channel, "1.50"}, stock,
                                                "not counted"], Uncounted)).
 
+requests_are_judged_where_as_much_is_gossiped_test() ->
+    Cell = #{suite => <<"e">>, workload => <<"key_value_paced">>, size_bytes => 1048576,
+             pairs => 16, streams => 0},
+    Rows = fun(Requests, Gossip) ->
+               [{Cell, Variant, Metric, [Value]}
+                || {Variant, Calls, Bytes} <- [{stock, 20, 10}, {channel, Requests, Gossip}],
+                   {Metric, Value} <- [{calls_per_s, Calls}, {background_megabytes_per_s, Bytes}]]
+           end,
+    says([{agrees, ["loopback", 16, {channel, "1.10"}, stock, {"1.04", "gossip"}]}],
+         "partisan_2_paced", Rows(22, 10.4)),
+    ?assertMatch([{differs, _}], findings("partisan_2_paced", Rows(19, 9.6))),
+    [?assertMatch({_, [{open, _}]}, {Gossip, findings("partisan_2_paced", Rows(22, Gossip))})
+     || Gossip <- [9.4, 10.6]],
+    Uncounted = [Row || {_, _, calls_per_s, _} = Row <- Rows(22, 10)],
+    ?assertMatch([{open, _}], findings("partisan_2_paced", Uncounted)).
+
 a_wall_is_ten_times_the_wait_under_the_same_load_test() ->
     Rows = fun(P99) ->
                [{#{suite => <<"store">>, workload => Workload, size_bytes => 1024, pairs => 64,

@@ -195,7 +195,9 @@ partisan() ->
     [{#{suite => <<"e">>, workload => Workload, size_bytes => 1048576, pairs => Pairs,
         link => Link}, Variant, Metric, [Rate / 100000 * Pairs]}
      || {Workload, Metrics} <- [{<<"unicast">>, [duration_s]},
-                                {<<"key_value">>, [calls_per_s, latency_p50_us]}],
+                                {<<"key_value">>, [calls_per_s, latency_p50_us]},
+                                {<<"key_value_paced">>, [calls_per_s,
+                                                         background_megabytes_per_s]}],
         Metric <- Metrics, Link <- [<<"loopback">>, <<"1ms-800mbit">>, <<"20ms-400mbit">>],
         Pairs <- [1, 16, 64],
         {Variant, Rate} <- rates(),

@@ -25,11 +25,14 @@ a_partition_keeps_what_was_put_test() ->
 gossip_goes_on_until_it_is_stopped_test() ->
     Sink = weft_partisan_gossip:start_sink(),
     ?assertEqual(0, weft_partisan_gossip:received(Sink)),
-    Gossip = weft_partisan_gossip:start_gossip(plain, [Sink], 10),
-    ok = until(fun() -> weft_partisan_gossip:received(Sink) > 3 end),
-    Monitor = monitor(process, Gossip),
-    Gossip ! stop,
-    ?assertEqual(normal, receive {'DOWN', Monitor, process, Gossip, Why} -> Why end).
+    [begin
+         Before = weft_partisan_gossip:received(Sink),
+         Gossip = weft_partisan_gossip:start_gossip(Pace, plain, [Sink], 10),
+         ok = until(fun() -> weft_partisan_gossip:received(Sink) > Before + 3 end),
+         Monitor = monitor(process, Gossip),
+         Gossip ! stop,
+         ?assertEqual(normal, receive {'DOWN', Monitor, process, Gossip, Why} -> Why end)
+     end || Pace <- [flood, paced]].
 
 what_is_stopped_is_gone_test() ->
     Processes = [weft_partisan_gossip:start_sink()

@@ -96,7 +96,8 @@ emulated(Link, BuildDir) ->
 namespaces(Link, Sides) ->
     Names = maps:from_list([{Side, namespace(Side)} || Side <- Sides]),
     Place = #{link => Link, namespaces => Names, ports => [], epmd_port => ?EPMD_PORT},
-    case or_nothing(fun() -> lists:foreach(fun make_namespace/1, maps:values(Names)) end, Place) of
+    Make = fun(Name) -> make_namespace(Name), limit_buffers(Name, Link) end,
+    case or_nothing(fun() -> lists:foreach(Make, maps:values(Names)) end, Place) of
         {ok, _} -> with_epmds(Place);
         Error -> Error
     end.
@@ -111,6 +112,14 @@ make_namespace(Name) ->
 set_congestion_control(Name, Control) ->
     "" =:= os:cmd("ip netns exec " ++ Name ++ " sh -c 'echo " ++ Control ++ " > "
                   ?CONGESTION_CONTROL_FILE "'").
+
+%% What a connection may receive before it is read: the least, at first, at most (tcp_rmem in
+%% tcp(7)).
+limit_buffers(Name, #{buffer_bytes := Bytes}) ->
+    done(lists:concat(["ip netns exec ", Name, " sh -c 'echo 4096 ", Bytes, " ", Bytes,
+                       " > /proc/sys/net/ipv4/tcp_rmem'"]));
+limit_buffers(_Name, _Link) ->
+    ok.
 
 with_epmds(#{epmd_port := Port, namespaces := Names} = Place) ->
     Sides = case maps:keys(Names) of [] -> [near]; Some -> Some end,

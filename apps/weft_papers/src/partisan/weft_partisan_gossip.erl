@@ -1,30 +1,38 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Background traffic of three nodes beside requests: on each a process sends an object of 1 MB
-%% to the others by turns, every 20 ms, and another one takes and counts what comes. In channels it
-%% has a channel of its own.
+%% @doc Background traffic of three nodes beside requests: each sends objects of 1 MB to the others
+%% by turns, and a process takes and counts what comes. In channels it has a channel of its own.
+%%
+%% A flood is more than emulated links can carry: a process sends an object 20 ms after the one
+%% before has gone, so where it has to wait less is sent. Paced gossip is a tenth of what the
+%% slowest link can carry: each object goes when it is due, in a process of its own, so that as much
+%% arrives however long each has to wait.
 -module(weft_partisan_gossip).
 
--export([begun/1, received_bytes/2, ended/2]).
--export([start_sink/0, received/1, start_gossip/3]).
--export_type([gossip/0]).
+-export([begun/2, received_bytes/2, ended/2]).
+-export([start_sink/0, received/1, start_gossip/4]).
+-export_type([gossip/0, pace/0]).
 
 -opaque gossip() :: #{sinks := [{weft_bench_nodes:role(), pid()}],
                       senders := [{weft_bench_nodes:role(), pid()}]}.
 
+-type pace() :: flood | paced.
+
 -define(ROLES, [a, b, c]).
 -define(BYTES, 1048576).
--define(EVERY_MS, 20).
+-define(FLOOD_MS, 20).
+-define(PACED_MS, 200).
 -define(CALL_MS, 90000).
 -define(PATIENCE_MS, 30000).
 
 %% @doc It begins on all three nodes.
--spec begun(weft_bench_nodes:nodes()) -> gossip().
-begun(Nodes) ->
+-spec begun(pace(), weft_bench_nodes:nodes()) -> gossip().
+begun(Pace, Nodes) ->
     Sinks = [{Role, call(Nodes, Role, ?MODULE, start_sink, [])} || Role <- ?ROLES],
     Mode = weft_bench_workload:mode(Nodes, stream),
     #{sinks => Sinks,
       senders => [{Role, call(Nodes, Role, ?MODULE, start_gossip,
-                              [Mode, [Sink || {Other, Sink} <- Sinks, Other =/= Role], ?BYTES])}
+                              [Pace, Mode, [Sink || {Other, Sink} <- Sinks, Other =/= Role],
+                               ?BYTES])}
                   || Role <- ?ROLES]}.
 
 %% @doc How much of it has arrived so far.
@@ -64,16 +72,33 @@ received(Sink) ->
     receive {Ref, Count} -> Count after ?PATIENCE_MS -> exit(no_answer) end.
 
 %% @private Until the node ends or the process gets `stop'.
--spec start_gossip(weft_bench_variant:mode(), Sinks :: [pid()], SizeBytes :: pos_integer()) ->
-          pid().
-start_gossip(Mode, Sinks, SizeBytes) ->
-    Object = weft_bench_flood:payload({binary, SizeBytes}),
-    spawn(fun() -> gossip(Mode, Sinks, Object) end).
+-spec start_gossip(pace(), weft_bench_variant:mode(), Sinks :: [pid()],
+                   SizeBytes :: pos_integer()) -> pid().
+start_gossip(flood, Mode, Sinks, SizeBytes) ->
+    Object = object(SizeBytes),
+    spawn(fun() -> flood(Mode, Sinks, Object) end);
+start_gossip(paced, Mode, Sinks, SizeBytes) ->
+    Object = object(SizeBytes),
+    spawn(fun() ->
+              {ok, _} = timer:send_interval(?PACED_MS, due),
+              paced(Mode, Sinks, Object)
+          end).
 
-gossip(Mode, [Sink | Sinks], Object) ->
+object(SizeBytes) -> weft_bench_flood:payload({binary, SizeBytes}).
+
+flood(Mode, [Sink | Sinks], Object) ->
     receive
         stop -> ok
-    after ?EVERY_MS ->
+    after ?FLOOD_MS ->
         weft_bench_flood:send(Mode, Sink, Object),
-        gossip(Mode, Sinks ++ [Sink], Object)
+        flood(Mode, Sinks ++ [Sink], Object)
+    end.
+
+paced(Mode, [Sink | Sinks], Object) ->
+    receive
+        stop ->
+            ok;
+        due ->
+            _ = spawn(fun() -> weft_bench_flood:send(Mode, Sink, Object) end),
+            paced(Mode, Sinks ++ [Sink], Object)
     end.

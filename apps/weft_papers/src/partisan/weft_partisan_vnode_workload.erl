@@ -54,7 +54,7 @@ request(vnode_gossip) -> vnode_echo;
 request(Kind) -> Kind.
 
 measured(vnode_gossip, Measure, DurationMs, Nodes) ->
-    Gossip = weft_partisan_gossip:begun(Nodes),
+    Gossip = weft_partisan_gossip:begun(flood, Nodes),
     _ = Measure(1, DurationMs div 5),
     Before = weft_partisan_gossip:received_bytes(Gossip, Nodes),
     {ElapsedUs, _} = Done = Measure(2, DurationMs),

@@ -7,8 +7,9 @@
 %% echo       workers that send an object to a random partition of a ring on three nodes and wait
 %%            for it to come back. For a time, instead of 1,000 requests.
 %% key_value  put and get with two answers of three replicas, each with a disk of 1 ms, keys from a
-%%            normal distribution over 10,000, objects of 1 MB; while all nodes gossip
-%%            (`weft_partisan_gossip').
+%%            normal distribution over 10,000, objects of 1 MB; while all nodes gossip, more than
+%%            links can carry (`weft_partisan_gossip').
+%% key_value_paced  the same beside as much gossip as all can deliver.
 -module(weft_partisan_workload).
 -behaviour(weft_bench_workload).
 
@@ -26,25 +27,27 @@ cells(quick) ->
      | [Cell#{on_demand => true}
         || Cell <- [unicast(Link, ?MB, 16, 64, ?DIRECT) || Link <- slow_links()]
                ++ [(ring(key_value, Link, 16))#{variants := [stock, channel]}
-                   || Link <- [loopback | slow_links()]]]];
+                   || Link <- [loopback | slow_links()]] ++ [paced(loopback, 16)]]];
 cells(full) ->
     [unicast(loopback, Size * ?MB, Actors, 2048, ?DIRECT)
      || Size <- [1, 2, 4, 8], Actors <- [1, 16, 128]]
         ++ [unicast(Link, ?MB, Actors, 96, ?DIRECT)
             || Link <- slow_links(), Actors <- [1, 16, 64]]
-        ++ [(unicast(lossy_link(), ?MB, Actors, 24, ?DIRECT))#{on_demand => true}
-            || Actors <- [1, 16]]
+        ++ [(unicast(Link, ?MB, Actors, 24, ?DIRECT))#{on_demand => true}
+            || Link <- one_is_slow(), Actors <- [1, 16]]
         ++ [ring(Kind, Link, Workers)
             || Kind <- [echo, key_value], Link <- [loopback | slow_links()],
-               Workers <- [1, 16, 64]].
+               Workers <- [1, 16, 64]]
+        ++ [paced(Link, Workers) || Link <- [loopback | slow_links()], Workers <- [1, 16, 64]].
 
 slow_links() ->
     [weft_bench_link:emulated(1, 800, 0), weft_bench_link:emulated(20, 400, 0)].
 
 %% Where one connection does not fill the link: after a loss its window grows again by one packet in
-%% each round trip.
-lossy_link() ->
-    weft_bench_link:emulated(20, 400, 0.1).
+%% each round trip; and with a small buffer no more than that is under way.
+one_is_slow() ->
+    [weft_bench_link:emulated(20, 400, 0.1),
+     weft_bench_link:with_buffers(131072, weft_bench_link:emulated(20, 400, 0))].
 
 unicast(Link, SizeBytes, Actors, TotalMb, Variants) ->
     Messages = min(?MESSAGES_MAX, max(1, TotalMb * ?MB div (SizeBytes * Actors))),
@@ -54,12 +57,21 @@ unicast(Link, SizeBytes, Actors, TotalMb, Variants) ->
 
 cost_ms(loopback, Bytes) -> 500 + Bytes div 1500000;
 cost_ms(#{loss_percent := Percent}, Bytes) when Percent > 0 -> 500 + Bytes div 2500;
+cost_ms(#{buffer_bytes := BufferBytes, rtt_ms := RttMs}, Bytes) ->
+    500 + Bytes * RttMs div BufferBytes;
 cost_ms(#{rate_mbit := RateMbit}, Bytes) -> 500 + Bytes div (RateMbit * 100).
 
 ring(Kind, Link, Workers) ->
     (cell(Kind, Link, ?MB, Workers))#{
       layout => trio, variants => [stock, weft_1, weft_8, weft_gateway, channel, channel_8],
-      cost_ms => ring_cost_ms(Kind, Link), with => #{duration_ms => 2000}}.
+      cost_ms => ring_cost_ms(Kind, Link), with => #{duration_ms => 2000, warm_up_ms => 400}}.
+
+%% With many workers an object of stock distribution waits for a second or two, and has to have
+%% waited as long when it begins to count.
+paced(Link, Workers) ->
+    (ring(key_value_paced, Link, Workers))#{
+      variants := [stock, channel], on_demand => true, cost_ms := 13000,
+      with := #{duration_ms => 6000, warm_up_ms => 3000}}.
 
 %% What was gossiped before the end has to cross the link, too.
 ring_cost_ms(key_value, #{}) -> 6500;
@@ -87,20 +99,27 @@ run(#{workload := unicast, size_bytes := SizeBytes, pairs := Actors,
               end,
     {ok, weft_bench_workload:warmed_up(fun() -> Flood(1, 2) end, Measure)};
 run(#{workload := Kind, size_bytes := SizeBytes, pairs := Workers,
-      with := #{duration_ms := DurationMs}}, Nodes) ->
-    Partitions = partitions(Kind, SizeBytes, Nodes),
-    Request = #{kind => Kind, mode => weft_bench_workload:mode(Nodes, message),
+      with := #{duration_ms := DurationMs, warm_up_ms := WarmUpMs}}, Nodes) ->
+    Partitions = partitions(requests_of(Kind), SizeBytes, Nodes),
+    Request = #{kind => requests_of(Kind), mode => weft_bench_workload:mode(Nodes, message),
                 partitions => in_turn(Partitions), size_bytes => SizeBytes},
-    Gossips = [weft_partisan_gossip:begun(Nodes) || Kind =:= key_value],
+    Gossips = [weft_partisan_gossip:begun(Pace, Nodes) || Pace <- beside(Kind)],
     Requests = fun(ForMs, Seed) -> requests(Nodes, Request, Workers, ForMs, Seed) end,
     Values = weft_bench_workload:warmed_up(
-               fun() -> Requests(DurationMs div 5, 1) end,
+               fun() -> Requests(WarmUpMs, 1) end,
                fun() -> measured(fun() -> Requests(DurationMs, 2) end, Gossips, Nodes) end),
     _ = [ok = weft_partisan_gossip:ended(Gossip, Nodes) || Gossip <- Gossips],
     %% The next cell has the same nodes, and not what is kept here.
     lists:foreach(fun({Role, Pids}) -> ok = call(Nodes, Role, weft_partisan_ring, stop, [Pids]) end,
                   Partitions),
     {ok, Values}.
+
+requests_of(key_value_paced) -> key_value;
+requests_of(Kind) -> Kind.
+
+beside(echo) -> [];
+beside(key_value) -> [flood];
+beside(key_value_paced) -> [paced].
 
 %% With what was gossiped meanwhile.
 measured(Requests, Gossips, Nodes) ->

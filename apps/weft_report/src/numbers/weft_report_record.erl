@@ -12,8 +12,8 @@
 %% suite         the workload's group: a to k, orbit, aco, de_bench, im, city,
 %%               store, rest, hour
 %% workload      small | bulk | call_beside_bulk | call_beside_flood | call_beside_large | unicast |
-%%               echo | key_value | terms | maps | slow_receiver | fan_out | peers | call |
-%%               call_paused | erpc | rpc | mesh_calls |
+%%               echo | key_value | key_value_paced | terms | maps | slow_receiver | fan_out |
+%%               peers | call | call_paused | erpc | rpc | mesh_calls |
 %%               call_to_busy | call_to_busy_one | call_to_high | call_from_busy | flood_to_busy |
 %%               flood_from_busy | orbit |
 %%               orbit_grouped (both _uneven, too) | aco_tl | aco_ml | aco_gr | aco_sr |
@@ -38,7 +38,7 @@
 %%               colonies; for de_bench what is varied, see weft_de_bench_workload; for im and
 %%               riak_* the number of clients (for riak_spawned* and riak_supervised* of nodes);
 %%               for city and phold the last tick
-%% link          label: loopback | 1ms-800mbit | 20ms-400mbit-1% ...
+%% link          label: loopback | 1ms-800mbit | 20ms-400mbit-1% | 20ms-400mbit-128KB ...
 %% rtt_ms        of the emulated link, 0 on loopback
 %% rate_mbit     0: not limited
 %% loss_percent

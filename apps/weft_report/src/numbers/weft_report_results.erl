@@ -285,8 +285,8 @@ headline_metrics(Busy)
     [<<"latency_p50_us">>, <<"latency_p99_us">>, <<"timeouts">>, <<"nodedowns">>];
 headline_metrics(Calls)
   when Calls =:= <<"call">>; Calls =:= <<"erpc">>; Calls =:= <<"rpc">>; Calls =:= <<"mesh_calls">>;
-       Calls =:= <<"echo">>; Calls =:= <<"key_value">>; Calls =:= <<"vnode_echo">>;
-       Calls =:= <<"vnode_quorum">>; Calls =:= <<"vnode_gossip">> ->
+       Calls =:= <<"echo">>; Calls =:= <<"key_value">>; Calls =:= <<"key_value_paced">>;
+       Calls =:= <<"vnode_echo">>; Calls =:= <<"vnode_quorum">>; Calls =:= <<"vnode_gossip">> ->
     [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>];
 headline_metrics(_Unknown) ->
     [atom_to_binary(Metric) || {Metric, _, Best, _} <- weft_report_record:metrics(),

@@ -106,17 +106,21 @@ workload(<<"watched_aco">>) -> "watched ACO";
 workload(<<"watched_deploy">>) -> "watched deployment";
 workload(Workload) -> string:replace(Workload, "_", " ", all).
 
-%% @doc A link with spaces: `20 ms, 400 Mbit/s, 0.1 % loss'.
+%% @doc A link with spaces: `20 ms, 400 Mbit/s, 0.1 % loss' or `20 ms, 400 Mbit/s, buffers of 128
+%% KB'.
 -spec network(binary()) -> iodata().
 network(<<"loopback">>) ->
     "loopback";
 network(Label) ->
-    case re:run(Label, "^([0-9.]+)ms-([0-9.]+)mbit(?:-([0-9.]+)%)?$",
+    case re:run(Label, "^([0-9.]+)ms-([0-9.]+)mbit(?:-([0-9.]+)(%|KB))?$",
                 [{capture, all_but_first, binary}]) of
-        {match, [RttMs, Rate]} -> [RttMs, " ms, ", Rate, " Mbit/s"];
-        {match, [RttMs, Rate, Loss]} -> [RttMs, " ms, ", Rate, " Mbit/s, ", Loss, " % loss"];
+        {match, [RttMs, Rate | More]} -> [RttMs, " ms, ", Rate, " Mbit/s", limits(More)];
         nomatch -> Label
     end.
+
+limits([]) -> "";
+limits([Percent, <<"%">>]) -> [", ", Percent, " % loss"];
+limits([Size, <<"KB">>]) -> [", buffers of ", Size, " KB"].
 
 %% @doc The name of a variant for a legend.
 -spec variant(binary()) -> iodata().
