@@ -400,20 +400,21 @@ an_element_that_is_added_again_takes_no_more_room_test() ->
 
 %% What a comparison of two sets brings is what both have, and of parts that are alike nothing is
 %% sent. A version that knows of no sums sends all that it has.
-sums_of_a_set_tell_what_it_lacks_test() ->
-    M = weft_crdt_clset,
-    Property =
-        ?FORALL({Common, OnlyA, OnlyB}, {lengths(300), lengths(6), lengths(6)},
-            begin
-                [A, B] = [M:merge(Common, Only) || Only <- [OnlyA, OnlyB]],
-                {ok, Lacking} = M:difference_to_digest(A, M:sums(B), none_retired()),
-                {ok, Taken} = M:unpack(M:sums(B), none_retired()),
-                M:merge(B, Lacking) =:= M:merge(A, B)
-                    andalso maps:with(maps:keys(Lacking), A) =:= Lacking
-                    andalso {ok, M:new()} =:= M:difference_to_digest(A, M:sums(A), none_retired())
-                    andalso M:difference(A, Taken) =:= A
-            end),
-    ?assert(proper:quickcheck(Property, [{numtests, 5 * count()}, quiet])).
+sums_of_a_set_tell_what_it_lacks_test_() ->
+    {timeout, 1200, ?_assert(proper:quickcheck(sums_tell(weft_crdt_clset),
+                                               [{numtests, 5 * count()}, quiet]))}.
+
+sums_tell(M) ->
+    ?FORALL({Common, OnlyA, OnlyB}, {lengths(300), lengths(6), lengths(6)},
+        begin
+            [A, B] = [M:merge(Common, Only) || Only <- [OnlyA, OnlyB]],
+            {ok, Lacking} = M:difference_to_digest(A, M:sums(B), none_retired()),
+            {ok, Taken} = M:unpack(M:sums(B), none_retired()),
+            M:merge(B, Lacking) =:= M:merge(A, B)
+                andalso maps:with(maps:keys(Lacking), A) =:= Lacking
+                andalso {ok, M:new()} =:= M:difference_to_digest(A, M:sums(A), none_retired())
+                andalso M:difference(A, Taken) =:= A
+        end).
 
 lengths(Max) ->
     ?LET(Pairs, resize(Max, list({range(1, 200), range(1, 3)})), maps:from_list(Pairs)).
