@@ -27,7 +27,7 @@ new() ->
 add(Id, Pid) ->
     ets:info(?TABLE, size) < ?LANES_MAX andalso ets:insert_new(?TABLE, {{lane, Id}, Pid}).
 
-%% @doc They are for Pid no more. If they are for another process by now, it keeps them.
+%% @doc Messages of lane Id are for Pid no more. If they are for another process, it keeps them.
 -spec remove(weft_amqp_message:id(), pid()) -> ok.
 remove(Id, Pid) ->
     try ets:delete_object(?TABLE, {{lane, Id}, Pid}) of

@@ -17,8 +17,7 @@ suite() -> [{timetrap, {seconds, 30}}].
 all() ->
     [place_that_cannot_be_made_is_told, congestion_control_may_be_refused,
      buffers_are_those_of_the_link, without_namespaces_it_is_the_machine,
-     namespaces_that_cannot_be_entered_are_not_used,
-     left_over_namespaces_are_removed].
+     namespaces_that_cannot_be_entered_are_not_used, left_over_namespaces_are_removed].
 
 init_per_suite(Config) ->
     case weft_bench_place:can_emulate(?config(priv_dir, Config)) of

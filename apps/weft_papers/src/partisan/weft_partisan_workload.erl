@@ -66,8 +66,8 @@ ring(Kind, Link, Workers) ->
       layout => trio, variants => [stock, weft_1, weft_8, weft_gateway, channel, channel_8],
       cost_ms => ring_cost_ms(Kind, Link), with => #{duration_ms => 2000, warm_up_ms => 400}}.
 
-%% With many workers an object of stock distribution waits for a second or two, and has to have
-%% waited as long when it begins to count.
+%% Beside many workers an object that is gossiped may wait for seconds. As many have to wait when it
+%% begins to count as when it ends.
 paced(Link, Workers) ->
     (ring(key_value_paced, Link, Workers))#{
       variants := [stock, channel], on_demand => true, cost_ms := 13000,
