@@ -14,6 +14,7 @@
 %% in, at most. Modules of another release of OTP have other functions.
 -define(PASSAGE_CALLS_MAX, 60).
 -define(COUNTED_WITH, "25").
+-define(REPETITIONS, 3).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
@@ -30,8 +31,9 @@ end_per_suite(Config) -> weft_bench_test_cluster:end_suite(Config).
 calls_are_counted(Config) ->
     Dir = ?config(priv_dir, Config),
     ?assertEqual(0, weft_bench_costs:main(["--only", "call", "--for_ms", "300", "--repetitions",
-                                           "1", "--out", Dir])),
-    Rows = rows(Dir, "costs.csv"),
+                                           integer_to_list(?REPETITIONS), "--out", Dir])),
+    Counted = rows(Dir, "costs.csv"),
+    Rows = of_repetition(1, Counted),
     [?assert(about(1, value(Variant, <<"receiver">>, <<"received">>, <<"weft_bench_calls">>, Rows)))
      || Variant <- [<<"stock">>, <<"weft_1">>]],
     [?assert(about(Count, value(<<"weft_1">>, Node, <<"received">>, Kind, Rows)))
@@ -46,23 +48,28 @@ calls_are_counted(Config) ->
     Totals = rows(Dir, "totals.csv"),
     [_] = [Row || #{<<"variant">> := <<"stock">>, <<"what">> := <<"received">>,
                     <<"of">> := <<"all">>} = Row <- Totals],
-    few_calls_to_a_passage(Totals).
+    few_calls_to_a_passage(Counted).
 
-%% A call is two messages, and each of them passes twice. Who tells the nodes what to do is heard
-%% meanwhile, and what they have measured is sorted.
-few_calls_to_a_passage(Totals) ->
-    [Stock, Weft] = [calls(<<"all">>, Variant, Totals) - calls(<<"peer">>, Variant, Totals)
-                         - calls(<<"lists">>, Variant, Totals)
+%% A call is two messages, and each of them passes twice. What else runs on the machine can only add
+%% calls: a node that waits for a processor looks whether it is busy (`weft_turn').
+few_calls_to_a_passage(Counted) ->
+    [Stock, Weft] = [lists:min([calls_of_one(Variant, of_repetition(Repetition, Counted))
+                                || Repetition <- lists:seq(1, ?REPETITIONS)])
                      || Variant <- [<<"stock">>, <<"weft_1">>]],
     Passage = (Weft - Stock) / 4,
     ct:pal("~.1f function calls more for a passage", [Passage]),
-    ?assert(Passage > 0),
+    ?assert(Passage > 20),
     ?assert(erlang:system_info(otp_release) =/= ?COUNTED_WITH
             orelse Passage =< ?PASSAGE_CALLS_MAX).
 
-calls(Module, Variant, Totals) ->
+%% Who tells the nodes what to do is heard meanwhile, and what they have measured is sorted.
+calls_of_one(Variant, Rows) ->
     lists:sum([number(Value) || #{<<"variant">> := V, <<"what">> := <<"calls">>, <<"of">> := Of,
-                                  <<"value">> := Value} <- Totals, {V, Of} =:= {Variant, Module}]).
+                                  <<"value">> := Value} <- Rows,
+                                V =:= Variant, Of =/= <<"peer">>, Of =/= <<"lists">>]).
+
+of_repetition(Repetition, Rows) ->
+    [Row || #{<<"repetition">> := R} = Row <- Rows, binary_to_integer(R) =:= Repetition].
 
 rows(Dir, Name) ->
     {ok, Text} = file:read_file(filename:join(Dir, Name)),
