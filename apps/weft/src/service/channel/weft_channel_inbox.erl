@@ -57,7 +57,8 @@ take(Decoded, Inbox) ->
     try {ok, messages(Decoded, Inbox)}
     catch
         throw:malformed -> malformed;
-        error:function_clause -> malformed
+        error:function_clause -> malformed;
+        error:{bad_generator, _} -> malformed
     end.
 
 messages({groups, Groups}, #inbox{held = Held, counters = Counters} = Inbox)
