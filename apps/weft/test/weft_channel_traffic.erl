@@ -7,7 +7,7 @@
 -export([start/1, keeper/1, received/1, count/1, stop/1, send_numbered/5, wait_numbered/1, many/3,
          numbers/1, send_large/2, digests/1, start_server/1, memory/0, fill/4, relay/4,
          attach_telemetry/1, refuse_chunks/1, accept/5,
-         hold/1, go_on/1, inject/3, exit_receivers/1]).
+         hold/1, go_on/1, has/2, inject/3, exit_receivers/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 %% @doc Starts weft and what belongs to a test.
@@ -59,6 +59,10 @@ hold(Keeper) -> Keeper ! hold.
 
 -spec go_on(atom()) -> go_on.
 go_on(Keeper) -> Keeper ! go_on.
+
+%% @doc Has a process these bytes in its state, such as a message in a payload that waits?
+-spec has(pid(), binary()) -> boolean().
+has(Pid, Bytes) -> binary:match(term_to_binary(sys:get_state(Pid)), Bytes) =/= nomatch.
 
 %% --- a node that is stopping its channels -----------------------------------------------------
 

@@ -7,7 +7,8 @@
 %%
 %% The driver and the load read the clock one after the other. All times are so long that the
 %% microseconds between are far below 1 %, and of each there are so many that it does not matter if
-%% others have the processor in between, now and then.
+%% others have the processor in between, now and then. If the whole machine stands still in between,
+%% it does; so one of several loads has to be true.
 -module(weft_load_stalls_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -32,6 +33,7 @@
 %% Operations that follow each other at once: one may begin on the other side of either end for the
 %% load than for its driver, which reads the clock later.
 -define(AT_THE_ENDS, 2).
+-define(LOADS_MAX, 3).
 
 %% ---- the driver ----
 
@@ -47,7 +49,16 @@ run(known, _Key, _Value, {Id, Place}) ->
 %% ---- the truth ----
 
 percentiles_are_true_test_() ->
-    [{timeout, 60, {"open load", fun open/0}}, {timeout, 60, {"closed load", fun closed/0}}].
+    [{timeout, 60, {"open load", fun() -> of_several(?LOADS_MAX, fun open/0) end}},
+     {timeout, 60, {"closed load", fun() -> of_several(?LOADS_MAX, fun closed/0) end}}].
+
+%% Of a load that is wrong no attempt is right.
+of_several(1, Load) ->
+    Load();
+of_several(Left, Load) ->
+    try Load()
+    catch error:{assertEqual, _} -> of_several(Left - 1, Load)
+    end.
 
 %% The next operation begins when the last one is done.
 closed() ->
