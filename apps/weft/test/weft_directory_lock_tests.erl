@@ -205,12 +205,10 @@ in_directory(Fun) ->
     Dir = filename:join(filename:basedir(user_cache, "weft_directory_lock_tests"),
                         integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
-    Trap = process_flag(trap_exit, true),
     Level = maps:get(level, logger:get_primary_config()),
     ok = logger:set_primary_config(level, none),
-    try Fun(Dir)
+    try weft_test_trapping:run(fun() -> Fun(Dir) end)
     after
         ok = logger:set_primary_config(level, Level),
-        process_flag(trap_exit, Trap),
         file:del_dir_r(Dir)
     end.

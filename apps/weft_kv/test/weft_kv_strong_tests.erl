@@ -505,14 +505,13 @@ a_directory_is_of_one_node_test_() ->
     {setup, fun bucket/0, fun clean/1,
      fun({_Dir, Options}) ->
          ?_test(begin
-                    Trap = process_flag(trap_exit, true),
                     Dir = weft_kv_strong_bucket:dir(box, Options),
                     {ok, Lock} = weft_directory_lock:start_link(Dir, weft_kv_strong),
+                    Start = fun() -> weft_kv_strong_sup:start_link(#{box => Options}) end,
                     ?assertMatch({error, {shutdown, {failed_to_start_child, _,
                                                      {directory_in_use, _}}}},
-                                 weft_kv_strong_sup:start_link(#{box => Options})),
-                    ok = gen_server:stop(Lock),
-                    process_flag(trap_exit, Trap)
+                                 weft_test_trapping:run(Start)),
+                    ok = gen_server:stop(Lock)
                 end)
      end}.
 

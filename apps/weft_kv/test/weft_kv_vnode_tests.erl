@@ -387,14 +387,12 @@ what_was_committed_is_there_after_a_restart_test() ->
 a_directory_of_another_node_is_refused_test() ->
     in_directory(
       fun(Dir) ->
-          Trap = process_flag(trap_exit, true),
           {ok, Lock} = weft_directory_lock:start_link(Dir, weft_kv_vnode),
           {ok, Config} = weft_ring_app:config([{vnodes, [{weft_kv_vnode, #{dir => Dir}}]}]),
           ?assertMatch({error, {shutdown, {failed_to_start_child, {lock, weft_kv_vnode},
                                            {directory_in_use, #{node := _}}}}},
-                       weft_ring_sup:start_link(Config)),
-          ok = gen_server:stop(Lock),
-          process_flag(trap_exit, Trap)
+                       weft_test_trapping:run(fun() -> weft_ring_sup:start_link(Config) end)),
+          ok = gen_server:stop(Lock)
       end).
 
 %% Of other programs, or of partitions that no ring has.
