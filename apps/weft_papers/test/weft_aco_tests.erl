@@ -4,6 +4,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-export([init/1]).
+
 -define(RUN_MS, 60000).
 -define(ROUNDS, 3).
 
@@ -133,6 +135,21 @@ what_fails_each_time_is_told_at_last_test_() ->
          {error, Text} = Result,
          ?assertNotEqual(nomatch, string:find(Text, "function_clause"))
      end}.
+
+%% It may be over before its parent goes on.
+why_a_child_ends_at_once_is_known_test_() ->
+    [fun() ->
+         weft_test_trapping:run(
+           fun() ->
+               weft_papers_test_steps:interrupted(fun() -> ?assertEqual(wrong, ended(Names)) end)
+           end)
+     end || Names <- [none, local]].
+
+ended(Names) ->
+    {Pid, Monitor} = weft_aco_parent:start(#{node => node()}, ?MODULE, [wrong], #{names => Names}),
+    receive {'DOWN', Monitor, process, Pid, Why} -> Why end.
+
+init(Why) -> exit(Why).
 
 without_names_a_loss_is_told_test() ->
     Self = self(),

@@ -9,7 +9,7 @@
 %% is over, all of them end, since they are linked or watch each other.
 -module(weft_bench_program).
 
--export([run/4, spawn_link/4, lost/2]).
+-export([run/4, spawn_link/4, spawn_link_monitor/4, lost/2]).
 -compile({no_auto_import, [spawn_link/4]}).
 -export_type([result/0]).
 
@@ -70,8 +70,16 @@ all_steps(Module, Plan) ->
 %% @doc Starts a process on a node, linked to the caller, who ends if the node can not be reached.
 -spec spawn_link(node(), module(), Function :: atom(), [term()]) -> pid().
 spawn_link(Node, Module, Function, Arguments) ->
-    Pid = erlang:spawn_link(Node, Module, Function, Arguments),
-    %% For a node that can not be reached it is a process of this one that has ended.
+    on(Node, erlang:spawn_link(Node, Module, Function, Arguments)).
+
+%% @doc The same, and it is watched from its beginning: why it ends is known, however early it does.
+-spec spawn_link_monitor(node(), module(), Function :: atom(), [term()]) -> {pid(), reference()}.
+spawn_link_monitor(Node, Module, Function, Arguments) ->
+    {Pid, Monitor} = spawn_opt(Node, Module, Function, Arguments, [link, monitor]),
+    {on(Node, Pid), Monitor}.
+
+%% For a node that can not be reached it is a process of this one that has ended.
+on(Node, Pid) ->
     node(Pid) =:= Node orelse exit({lost, Node, noconnection}),
     Pid.
 

@@ -44,7 +44,7 @@ found(started, Process, Settings) ->
 found(found, Process, #{names := Names, run := Run} = Settings) ->
     case weft_aco_names:whereis(Names, Run, Process) of
         undefined -> start(Process, Settings, found);
-        Pid -> Pid
+        Pid -> {Pid, monitor(process, Pid)}
     end.
 
 start(#{kind := colony} = Process, Settings, _How) ->
@@ -52,9 +52,8 @@ start(#{kind := colony} = Process, Settings, _How) ->
 start(Process, Settings, How) ->
     weft_aco_submaster:start(Process, Settings, self(), How).
 
-add(Pid, #{path := Path}, #children{pids = Pids, monitors = Monitors} = Children) ->
-    Children#children{pids = Pids#{Path => Pid},
-                      monitors = Monitors#{monitor(process, Pid) => Path}}.
+add({Pid, Monitor}, #{path := Path}, #children{pids = Pids, monitors = Monitors} = Children) ->
+    Children#children{pids = Pids#{Path => Pid}, monitors = Monitors#{Monitor => Path}}.
 
 %% @doc Begins a round, with the best solution of all colonies.
 -spec round(pos_integer(), weft_aco:best(), children()) -> next().
@@ -129,7 +128,9 @@ replaced(Path, Pid, Why, #children{processes = Processes, settings = Settings} =
 %% The parent before this one may have started it already. A name may be that of the lost one yet.
 another(Lost, Process, Settings) ->
     case found(found, Process, Settings) of
-        Lost -> start(Process, Settings, found);
+        {Lost, Monitor} ->
+            demonitor(Monitor, [flush]),
+            start(Process, Settings, found);
         Other -> Other
     end.
 

@@ -18,7 +18,8 @@
                 round = 0 :: non_neg_integer(), best = none :: weft_aco:best()}).
 
 %% @doc Starts a colony on its node; as a linked process where there are no names.
--spec start(weft_aco_tree:process(), weft_aco:settings(), Parent :: pid()) -> pid().
+-spec start(weft_aco_tree:process(), weft_aco:settings(), Parent :: pid()) ->
+          {pid(), Monitor :: reference()}.
 start(Process, Settings, Parent) ->
     weft_aco_parent:start(Process, ?MODULE, [Process, Settings, Parent], Settings).
 

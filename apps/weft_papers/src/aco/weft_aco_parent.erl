@@ -13,12 +13,14 @@
 
 -define(PATIENCE_MS, 30000).
 
-%% @doc Starts a process of the tree on its node.
--spec start(weft_aco_tree:process(), module(), [term()], weft_aco:settings()) -> pid().
+%% @doc Starts a process of the tree on its node. It is watched from its beginning: it may end at
+%% once.
+-spec start(weft_aco_tree:process(), module(), [term()], weft_aco:settings()) ->
+          {pid(), Monitor :: reference()}.
 start(#{node := Node}, Module, Arguments, #{names := none}) ->
-    weft_bench_program:spawn_link(Node, Module, init, Arguments);
+    weft_bench_program:spawn_link_monitor(Node, Module, init, Arguments);
 start(#{node := Node}, Module, Arguments, _Named) ->
-    spawn(Node, Module, init, Arguments).
+    spawn_monitor(Node, Module, init, Arguments).
 
 -spec new(pid()) -> parent().
 new(Parent) -> {Parent, monitor(process, Parent)}.

@@ -15,7 +15,7 @@
 
 %% @doc Starts it on its node. `found': in the place of another one, whose children are there.
 -spec start(weft_aco_tree:process(), weft_aco:settings(), Parent :: pid(), started | found) ->
-          pid().
+          {pid(), Monitor :: reference()}.
 start(Process, Settings, Parent, How) ->
     weft_aco_parent:start(Process, ?MODULE, [Process, Settings, Parent, How], Settings).
 

@@ -28,14 +28,17 @@ new() -> #children{}.
 %% @doc Starts a process. `again': in the place of one that is lost, whose state it has to find.
 -spec start(key(), start(), fresh | again, weft_im_plan:service(), children()) -> children().
 start(Key, {Node, Module, Arguments} = Start, How, Service, Children) ->
-    Pid = spawn(Node, Module, init, [Service, How | Arguments]),
-    adopt(Key, Pid, Start, Children).
+    %% Watched from its beginning: it may be `taken' at once.
+    Started = spawn_monitor(Node, Module, init, [Service, How | Arguments]),
+    add(Key, Started, Start, Children).
 
 %% @doc Watches a process that is there already.
 -spec adopt(key(), pid(), start(), children()) -> children().
-adopt(Key, Pid, Start, #children{by_key = ByKey, monitors = Monitors} = Children) ->
-    Children#children{by_key = ByKey#{Key => {Pid, Start}},
-                      monitors = Monitors#{monitor(process, Pid) => Key}}.
+adopt(Key, Pid, Start, Children) ->
+    add(Key, {Pid, monitor(process, Pid)}, Start, Children).
+
+add(Key, {Pid, Monitor}, Start, #children{by_key = ByKey, monitors = Monitors} = Children) ->
+    Children#children{by_key = ByKey#{Key => {Pid, Start}}, monitors = Monitors#{Monitor => Key}}.
 
 -spec find(key(), children()) -> {pid(), start()} | none.
 find(Key, #children{by_key = ByKey}) ->
