@@ -16,7 +16,7 @@ who_was_closed_in_the_handshake_is_waited_for_test_() ->
                         {Waiter, _} = Waiting = await_earlier(accept(?PEER)),
                         weft_test_nodes:until(fun() -> waits(Waiter) end),
                         exit(Closed, kill),
-                        ?assertEqual(normal, returned(Waiting))
+                        ?assertEqual(ok, returned(Waiting))
                 end).
 
 %% Its attempt lost to ours, and waits until ours takes its place.
@@ -26,7 +26,7 @@ who_was_refused_is_not_waited_for_test_() ->
                         Session ! {weft_handshake, <<"snok">>},
                         {ok, "snok"} = weft_session:recv_handshake(Session, infinity),
                         _ = closed(begun(Session)),
-                        ?assertEqual(normal, returned(await_earlier(accept(?PEER))))
+                        ?assertEqual(ok, returned(await_earlier(accept(?PEER))))
                 end).
 
 %% That one would wait for others itself; the kernel does not know of it.
@@ -34,14 +34,23 @@ who_was_closed_before_the_handshake_is_not_waited_for_test_() ->
     with_kernel(fun() ->
                         Session = accept(?PEER),
                         Session ! {weft_path, closed, self(), ?LABEL, ended},
-                        ?assertEqual(normal, returned(await_earlier(accept(?PEER))))
+                        ?assertEqual(ok, returned(await_earlier(accept(?PEER))))
                 end).
 
 others_are_not_waited_for_test_() ->
     with_kernel(fun() ->
                         _ = begun(accept(?PEER)),
                         _ = closed(begun(accept(<<"other@host">>))),
-                        ?assertEqual(normal, returned(await_earlier(accept(?PEER))))
+                        ?assertEqual(ok, returned(await_earlier(accept(?PEER))))
+                end).
+
+%% To the kernel it would be pending, though it can only fail. So would be whoever connects.
+who_was_closed_meanwhile_is_told_test_() ->
+    with_kernel(fun() ->
+                        Session = accept(?PEER),
+                        Session ! {weft_handshake, <<"name">>},
+                        Session ! {weft_path, closed, self(), ?LABEL, ended},
+                        ?assertEqual(closed, returned(await_earlier(Session)))
                 end).
 
 %% The test takes the kernel's place, whom sessions offer themselves to.
@@ -81,7 +90,7 @@ closed(Session) ->
     Session.
 
 await_earlier(Session) ->
-    spawn_monitor(fun() -> weft_session:await_earlier(Session) end).
+    spawn_monitor(fun() -> exit(weft_session:await_earlier(Session)) end).
 
 waits(Waiter) ->
     {current_function, {weft_session, await_end_of_handshake, 1}}

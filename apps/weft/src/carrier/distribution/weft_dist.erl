@@ -113,7 +113,7 @@ accept_session(Kernel, Session, MyNode, Allowed, {AcceptPid, SetupTime}) ->
         {'DOWN', Monitor, process, AcceptPid, _} -> ?shutdown(no_node)
     end,
     Timer = dist_util:start_timer(SetupTime),
-    ok = weft_session:await_earlier(Session),
+    weft_session:await_earlier(Session) =:= closed andalso ?shutdown(no_node),
     HsData = weft_dist_socket:hs_data(Kernel, Session, MyNode, Timer),
     dist_util:handshake_other_started(HsData#hs_data{allowed = Allowed}).
 

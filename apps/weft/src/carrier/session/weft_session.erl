@@ -76,12 +76,18 @@ handshake_complete(Session, Node, Handle) ->
 
 %% @doc Waits as long as another session with the same peer is still in its handshake after the peer
 %% has closed it. Until that one has ended the kernel takes it to be pending, and would refuse this
-%% one or mistake it for the other. The caller's setup timer bounds the wait.
--spec await_earlier(pid()) -> ok.
+%% one or mistake it for the other. The caller's setup timer bounds the wait. `closed': the peer has
+%% closed this one by then; for the kernel it would be pending until it has failed, and with it
+%% whoever wants to connect meanwhile.
+-spec await_earlier(pid()) -> ok | closed.
 await_earlier(Session) ->
     #{name := Peer} = info(Session),
-    lists:foreach(fun await_end_of_handshake/1,
-                  weft_sessions:of_distribution(Peer) -- [Session]).
+    ok = lists:foreach(fun await_end_of_handshake/1,
+                       weft_sessions:of_distribution(Peer) -- [Session]),
+    case gen_server:call(Session, is_closed) of
+        true -> closed;
+        false -> ok
+    end.
 
 await_end_of_handshake(Session) ->
     Monitor = erlang:monitor(process, Session),
@@ -172,6 +178,8 @@ handle_call({handshake_complete, Node, Handle}, _From, Session) ->
 handle_call(is_to_end, _From, #session{is_begun = IsBegun, handle = Handle} = Session) ->
     reply(IsBegun andalso Handle =:= undefined
               andalso weft_handshake_stream:is_to_end(Session#session.handshake), Session);
+handle_call(is_closed, _From, #session{handshake = Stream} = Session) ->
+    reply(weft_handshake_stream:is_closed(Stream), Session);
 handle_call(counters, _From, #session{counters = Counters} = Session) ->
     reply(Counters, Session);
 handle_call({setopts, Options}, _From, Session) ->
