@@ -7,8 +7,6 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(TIMEOUT_MS, 60000).
-%% After so many the VM lets another process run.
--define(REDUCTIONS, 4000).
 %% Who was killed is looked for once a second.
 -define(SOON_MS, 20000).
 
@@ -31,14 +29,14 @@ who_waits_for_its_answer_counts_test() ->
 %% On one scheduler the process of each request is interrupted after so many steps. One of two that
 %% have seen each other, and leave, goes on when the other one has left.
 of_callers_of_the_same_moment_one_finds_room_test() ->
-    Schedulers = erlang:system_flag(schedulers_online, 1),
     Steps = lists:seq(1, 40),
-    try [?assertMatch({First, Second, [_ | _]},
-                      {First, Second, [Answer || Answer <- at_once([First, Second]),
-                                                 Answer =/= overload]})
-         || First <- Steps, Second <- Steps]
-    after 1 = erlang:system_flag(schedulers_online, Schedulers)
-    end.
+    weft_test_steps:on_one_scheduler(
+      fun() ->
+          [?assertMatch({First, Second, [_ | _]},
+                        {First, Second, [Answer || Answer <- at_once([First, Second]),
+                                                   Answer =/= overload]})
+           || First <- Steps, Second <- Steps]
+      end).
 
 at_once(Steps) ->
     Running = weft_kv_admission:new(1),
@@ -52,10 +50,7 @@ at_once(Steps) ->
     [receive {Caller, Answer} -> Answer end || Caller <- Callers].
 
 interrupted(Steps, Fun) ->
-    fun() ->
-        true = erlang:bump_reductions(?REDUCTIONS - Steps),
-        Fun()
-    end.
+    fun() -> weft_test_steps:interrupted(Steps, Fun) end.
 
 the_oldest_gives_up_test() ->
     Running = weft_kv_admission:new(3),

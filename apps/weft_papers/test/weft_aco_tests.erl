@@ -141,9 +141,13 @@ why_a_child_ends_at_once_is_known_test_() ->
     [fun() ->
          weft_test_trapping:run(
            fun() ->
-               weft_papers_test_steps:interrupted(fun() -> ?assertEqual(wrong, ended(Names)) end)
+               weft_test_steps:on_one_scheduler(fun() -> ended_after_each_step(Names) end)
            end)
      end || Names <- [none, local]].
+
+ended_after_each_step(Names) ->
+    [?assertEqual(wrong, weft_test_steps:interrupted(Steps, fun() -> ended(Names) end))
+     || Steps <- lists:seq(1, 60)].
 
 ended(Names) ->
     {Pid, Monitor} = weft_aco_parent:start(#{node => node()}, ?MODULE, [wrong], #{names => Names}),

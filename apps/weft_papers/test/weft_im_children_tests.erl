@@ -13,10 +13,14 @@ init(_Service, again, Other) ->
 who_makes_way_at_once_is_replaced_by_the_other_test() ->
     Self = self(),
     Start = {node(), ?MODULE, [Self]},
-    weft_papers_test_steps:interrupted(
+    weft_test_steps:on_one_scheduler(
       fun() ->
-          New = weft_im_children:start(one, Start, again, #{}, weft_im_children:new()),
-          Down = receive {'DOWN', _, process, _, _} = Message -> Message end,
-          {taken, one, Self, Children} = weft_im_children:down(Down, New),
-          ?assertEqual({Self, Start}, weft_im_children:find(one, Children))
+          [weft_test_steps:interrupted(Steps, fun() -> taken(Self, Start) end)
+           || Steps <- lists:seq(1, 60)]
       end).
+
+taken(Other, Start) ->
+    New = weft_im_children:start(one, Start, again, #{}, weft_im_children:new()),
+    Down = receive {'DOWN', _, process, _, _} = Message -> Message end,
+    {taken, one, Other, Children} = weft_im_children:down(Down, New),
+    ?assertEqual({Other, Start}, weft_im_children:find(one, Children)).
