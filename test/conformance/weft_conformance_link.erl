@@ -61,10 +61,13 @@ exit_travels_along_a_chain_of_links(#{a := A, b := B}) ->
     ?expect({'EXIT', First, {from, the_end}}).
 
 chain(Nodes, Owner) ->
-    Step = fun(Node, Before) -> spawn(Node, fun() -> link(Before), hold(Owner) end) end,
-    Last = lists:foldl(Step, self(), Nodes),
-    ok = weft_expect:until(fun() -> linked(Last) end),
-    Last.
+    lists:foldl(fun(Node, Before) -> linked_to(Before, Node, Owner) end, self(), Nodes).
+
+%% One that was ended before it had linked itself would break the chain.
+linked_to(Before, Node, Owner) ->
+    Pid = spawn(Node, fun() -> link(Before), hold(Owner) end),
+    ok = weft_expect:until(fun() -> linked(Pid) end),
+    Pid.
 
 linked(Pid) ->
     case erpc:call(node(Pid), erlang, process_info, [Pid, links]) of

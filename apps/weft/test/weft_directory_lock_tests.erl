@@ -35,12 +35,8 @@ another_node_of_this_host_test_() ->
     {timeout, 60, fun() -> in_directory(fun another_node/1) end}.
 
 another_node(Dir) ->
-    Port = open_port({spawn_executable, os:find_executable("erl")},
-                     [{args, ["-noinput", "-pa", filename:dirname(code:which(weft_directory_lock)),
-                              "-eval", lists:concat(["{ok, _} = weft_directory_lock:start_link(\"",
-                                                     Dir, "\", mine), io:put_chars(\"has it\"), "
-                                                     "receive never -> ok end."])]},
-                      exit_status, stderr_to_stdout]),
+    [Erl | Arguments] = holding(Dir),
+    Port = open_port({spawn_executable, Erl}, [{args, Arguments}, exit_status, stderr_to_stdout]),
     {os_pid, OsPid} = erlang:port_info(Port, os_pid),
     Named = integer_to_list(OsPid),
     receive {Port, {data, "has it"}} -> ok end,
@@ -52,6 +48,31 @@ another_node(Dir) ->
     receive {Port, {exit_status, _}} -> ok end,
     {ok, Lock} = weft_directory_lock:start_link(Dir, mine),
     ok = gen_server:stop(Lock).
+
+holding(Dir) ->
+    [os:find_executable("erl"), "-noinput", "-pa",
+     filename:dirname(code:which(weft_directory_lock)), "-eval",
+     lists:concat(["{ok, _} = weft_directory_lock:start_link(\"", Dir, "\", mine), "
+                   "io:put_chars(\"has it\"), receive never -> ok end."])].
+
+%% Its parent is a program that knows of no child.
+a_killed_holder_that_nobody_waits_for_test_() ->
+    {timeout, 60, fun() -> in_directory(fun nobody_waits_for_it/1) end}.
+
+nobody_waits_for_it(Dir) ->
+    Port = open_port({spawn_executable, "/bin/sh"},
+                     [{args, ["-c", "\"$@\" & exec sleep 60", "sh" | holding(Dir)]}]),
+    {os_pid, Parent} = erlang:port_info(Port, os_pid),
+    receive {Port, {data, "has it"}} -> ok end,
+    {error, {directory_in_use, #{os_pid := OsPid}}} = weft_directory_lock:start_link(Dir, mine),
+    _ = os:cmd("kill -KILL " ++ OsPid),
+    weft_test_nodes:until(fun() ->
+        {ok, Stat} = file:read_file(["/proc/", OsPid, "/stat"]),
+        string:find(Stat, ") Z ") =/= nomatch
+    end),
+    {ok, Lock} = weft_directory_lock:start_link(Dir, mine),
+    ok = gen_server:stop(Lock),
+    _ = os:cmd("kill " ++ integer_to_list(Parent)).
 
 %% Its number is that of another process by now.
 a_process_with_the_same_number_is_another_one_test() ->

@@ -223,7 +223,8 @@ told_of(Topology) ->
 the_report_is_for_people_test() ->
     Report = weft_doctor:report([node()]),
     ?assertMatch(#{answered := [_], findings := [_ | _]}, Report),
-    ?assertMatch({match, _}, re:run(text(Report), "^1 node examined in .* 1 note\n")).
+    %% Of the carrier. On a busy machine there is another one, that processes wake up late.
+    ?assertMatch({match, _}, re:run(text(Report), "^1 node examined in .* [12] notes?\n")).
 
 nodes_that_are_not_there_are_reported_test() ->
     ?assertMatch(#{errors := 1, answered := [], nodes := ['nobody@nowhere']},

@@ -121,6 +121,8 @@ a_node_that_stands_still_is_waited_for_once(Config) ->
                        Pid = call(A, ?MODULE, holder, []),
                        timer:tc(fun() -> call(A, weft_global, register_name, [Name, Pid]) end)
                end,
+    %% The nodes keep locks together now; names have sessions of their own.
+    until(fun() -> call(A, ?MODULE, unknown_after, [register, 20, [name(B)]]) =:= [] end),
     ok = weft_test_nodes:pause(B),
     {FirstUs, yes} = Register(first),
     ?assert(FirstUs > 2500000),

@@ -45,7 +45,10 @@ overlapping_groups_crash_and_return(Config) ->
     ?assertEqual(#{node_name(n3) => [g1, g2]}, call(N1, weft_group, gateways, [])),
     ?assertEqual(#{g1 => names([n1, n2, n3]), g2 => names([n3, n4, n5])},
                  call(N4, weft_group, groups, [])),
-    [watch(Node, Group) || {Node, Group} <- [{N1, g1}, {N3, g1}, {N3, g2}, {N4, g2}]],
+    Watched = [{N1, g1}, {N3, g1}, {N3, g2}, {N4, g2}],
+    %% The groups hear of a connection somewhat later than the kernel.
+    [weft_test_nodes:until(fun() -> is_all_up(Node, Group) end) || {Node, Group} <- Watched],
+    [watch(Node, Group) || {Node, Group} <- Watched],
     ok = weft_test_nodes:kill(N2),
     Down = {weft_group, g1, {down, node_name(n2)}},
     [until_heard(Node, [Down]) || Node <- [N1, N3]],
@@ -408,6 +411,12 @@ at_once(Creations) ->
 
 watch(Node, Group) ->
     {ok, _} = call(Node, ?MODULE, subscribe, [Group]).
+
+%% Who asks subscribes, too, and ends.
+is_all_up(Node, Group) ->
+    {ok, Up} = call(Node, weft_group, monitor_nodes, [Group, true]),
+    {ok, Members} = call(Node, weft_group, members, [Group]),
+    Members -- [weft_test_nodes:name(Node) | Up] =:= [].
 
 heard(Node) -> call(Node, ?MODULE, messages, []).
 

@@ -189,17 +189,23 @@ a_receiver_that_stands_still_does_not_widen_the_window(Config) ->
     MaxBytes = call(A, weft_config, get, [window_bytes]),
     Pauses = [stood_still(A, B) || _ <- [1, 2, 3]],
     ok = call(A, ?LOAD, stop, [Bulk]),
-    case lists:takewhile(fun({_Widest, Lost}) -> Lost =:= 0 end, Pauses) of
-        [] -> {skip, "the kernel has sent something again before the first pause was over"};
-        Judged -> ?assertEqual([], [Widest || {Widest, 0} <- Judged, Widest >= MaxBytes])
+    %% A round trip that was measured while the machine was busy makes it wide before, too.
+    case [Widest || {Before, Widest, _} <- lists:takewhile(fun({_, _, Lost}) -> Lost =:= 0 end,
+                                                           Pauses), Before < MaxBytes div 2] of
+        [] -> {skip, "the kernel has sent something again before the first pause was over, or the "
+                     "window was wide before"};
+        Judged -> ?assertEqual([], [Widest || Widest <- Judged, Widest >= MaxBytes])
     end.
 
-%% The widest window after it, and what the kernel has sent again since the nodes began.
+%% The window before it, the widest one after it, and what the kernel has sent again since the nodes
+%% began.
 stood_still(A, B) ->
+    Before = maps:get(window_bytes, session(A)),
     weft_test_nodes:pause(B),
     receive after 300 -> ok end, % pacing: longer than a timeout of TCP
     weft_test_nodes:continue(B),
-    {widest(A, erlang:monotonic_time(millisecond) + 500, 0), call(A, ?MODULE, losses, [])}.
+    {Before, widest(A, erlang:monotonic_time(millisecond) + 500, 0),
+     call(A, ?MODULE, losses, [])}.
 
 %% @doc On a node: how many segments the kernel has sent again on its connections.
 losses() ->

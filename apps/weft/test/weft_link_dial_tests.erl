@@ -150,7 +150,8 @@ an_attempt_that_nobody_answers_is_no_call() ->
     {Pid, Waiting} = waiting({Ip, Port}),
     ?assertNot(?DIAL:is_calling(Waiting)),
     true = exit(Pid, kill),
-    receive {'EXIT', Pid, killed} -> ok end,
+    %% One that the kernel took late ends for another reason.
+    receive {'EXIT', Pid, _Reason} -> ok end,
     ok = gen_tcp:close(Listen),
     true = process_flag(trap_exit, Trapping).
 

@@ -23,6 +23,8 @@ policy_test_() ->
 prepared() ->
     ok = weft_view:new(),
     ok = started(weft_partition_applications),
+    %% It begins with what a process before it has left, after start_link has returned.
+    _ = sys:get_state(weft_partition_applications),
     [ok = application:set_env(weft, Key, Value)
      || {Key, Value} <- [{partition_grace_ms, 0}, {partition_policy, stay}, {partition_nodes, []},
                          {pause_applications, []}]],
@@ -222,6 +224,8 @@ what_is_needed_is_what_it_was(_) ->
             weft_partition_applications:pause(Both)
         end),
         ?assertEqual([permanent, transient], [type(App) || App <- Both]),
+        %% That row is deleted after the one that says what is paused.
+        _ = sys:get_state(weft_partition_applications),
         ?assertEqual(undefined, weft_view:lookup({weft_partition_applications, types}))
     end)}.
 

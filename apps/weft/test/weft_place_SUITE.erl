@@ -205,11 +205,11 @@ start_all(Config) ->
                   {n2, #{zone => [eu, dc2], disk => 100, roles => [db, web]}},
                   {n3, #{zone => [us], disk => 200, roles => [db]}},
                   {n4, #{}}],
-    [N1 | _] = Nodes = [weft_test_nodes:lasting(node_name(Name),
-                                                fun() -> start(Name, Values, Config) end)
-                        || {Name, Values} <- Attributes],
-    [weft_test_nodes:until(fun() -> call(N1, net_kernel, connect_node, [Node]) end)
-     || #{node := Node} <- tl(Nodes)],
+    Nodes = [weft_test_nodes:lasting(node_name(Name), fun() -> start(Name, Values, Config) end)
+             || {Name, Values} <- Attributes],
+    %% Each with each: who sends to a new neighbour while that one connects may lose the race.
+    [weft_test_nodes:until(fun() -> call(From, net_kernel, connect_node, [Node]) end)
+     || From <- Nodes, #{node := Node} <- Nodes -- [From]],
     Nodes.
 
 start(Name, Values, Config) ->

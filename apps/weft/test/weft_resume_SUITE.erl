@@ -548,8 +548,7 @@ bad_signals(Node) -> signals(Node, ['DOWN', 'EXIT', nodedown]).
 resumes(A, #{node := Node}) ->
     lists:sum([Resumes + Repairs
                || S <- call(A, weft_sessions, list, []),
-                  #{node := N, resumes := Resumes, repairs := Repairs}
-                      <- [call(A, weft_session, info, [S])],
+                  #{node := N, resumes := Resumes, repairs := Repairs} <- [info(A, S)],
                   N =:= Node]).
 
 pause_ms(Ms) ->

@@ -56,6 +56,9 @@ talk(Talker) ->
         {'DOWN', _, process, {_, Node}, Reason} ->
             talk(Talker#talker{downs = [{Node, Reason} | Talker#talker.downs]});
         {{talk, Partners, NewsEvery}, From, Ref} ->
+            %% Of two that call each other one may be told that there is no connection.
+            ok = weft_test_nodes:until(
+                   fun() -> lists:all(fun net_kernel:connect_node/1, Partners) end),
             _ = [monitor(process, {?MODULE, Node}) || Node <- Partners],
             self() ! talk,
             From ! {Ref, ok},

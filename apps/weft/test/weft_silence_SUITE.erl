@@ -186,8 +186,14 @@ changes_of_neighbours_are_no_end(Config) ->
 
 %% For a second, in which it may find another one.
 lose_neighbour(I, Node) ->
-    until(fun() -> neighbours(Node) =/= [] end),
-    Neighbours = neighbours(Node),
+    Ref = make_ref(),
+    %% Those that were seen: a moment later there may be none.
+    until(fun() ->
+                  Found = neighbours(Node),
+                  _ = [self() ! {Ref, Found} || Found =/= []],
+                  Found =/= []
+          end),
+    Neighbours = receive {Ref, Seen} -> Seen end,
     Former = lists:nth(1 + I rem length(Neighbours), Neighbours),
     ok = call(Node, weft_fault, cut, [Former]),
     until(fun() -> not lists:member(Former, neighbours(Node)) end),

@@ -42,6 +42,10 @@ end_per_testcase(_Case, Config) ->
 sessions_outlive_every_change(Config) ->
     [First, _, _, _, Last] = Nodes = ?config(nodes, Config),
     until_links(Nodes, fun mesh_links/1),
+    %% A link is up before nodes are connected by it, which the watcher below would hear of.
+    weft_test_nodes:until(fun() ->
+                                  lists:member(name(Last), call(First, erlang, nodes, [connected]))
+                          end),
     [ok = call(Node, weft_resume_traffic, expect, []) || Node <- [First, Last]],
     ok = call(First, weft_resume_traffic, watch, [name(Last)]),
     ok = call(First, weft_resume_traffic, send, [name(Last), #{rate => 500, bytes_max => 2000,

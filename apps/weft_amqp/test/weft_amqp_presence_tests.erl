@@ -129,8 +129,10 @@ started(Ports) ->
 
 stopped(Presence) ->
     unlink(Presence),
-    [exit(Pid, kill) || Pid <- connections(Presence)],
-    exit(Presence, kill).
+    %% The next one has its name.
+    Monitor = monitor(process, Presence),
+    [exit(Pid, kill) || Pid <- [Presence | connections(Presence)]],
+    receive {'DOWN', Monitor, process, Presence, _} -> ok end.
 
 %% What the node announces until it has ended. Its connections are still being opened, so what they
 %% are to publish waits.

@@ -46,15 +46,15 @@ a_mesh_is_connected_before_it_is_warmed_up_test() ->
     Nodes = fake([{n, 1}, {n, 2}],
                  fun(Role, _, connect, _) ->
                          %% pacing: connecting takes so long.
-                         receive after 200 -> Self ! {connected, Role}, ok end;
+                         receive after 1000 -> Self ! {connected, Role}, ok end;
                     (Role, _, run_callers, _) -> Self ! {called, Role}, {9500.5, [100]};
                     (_, _, start_echo, _) -> ok
                  end),
     {ok, Values} = weft_bench_mesh:run(#{streams => 1, with => #{duration_ms => 10}}, Nodes),
     Of = fun(Metric) -> proplists:get_value(Metric, Values) end,
-    ?assert(Of(connect_s) >= 0.2),
-    ?assert(Of(warm_up_s) < 0.1),
-    ?assert(Of(measured_s) < 0.1),
+    ?assert(Of(connect_s) >= 1),
+    ?assert(Of(warm_up_s) < 1),
+    ?assert(Of(measured_s) < 1),
     ?assertEqual(19001.0, Of(calls_per_s)),
     ?assertMatch([connected, connected, called, called, called, called],
                  [What || {What, _} <- received()]).

@@ -388,7 +388,7 @@ too_slow() ->
 %% It would take 50 seconds to do what was due in half a second.
 interrupted_drain() ->
     %% pacing: the run is over then, and what was due is not done
-    _ = erlang:send_after(1500, self(), weft_bench_interrupt),
+    _ = erlang:send_after(4000, self(), weft_bench_interrupt),
     {Us, Result} = timer:tc(fun() -> load([{operations, [{too_slow, 1}]}, {concurrent, 1},
                                            {mode, {rate, 2000}}, {operation_timeout_s, 60}])
                             end),

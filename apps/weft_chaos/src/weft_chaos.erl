@@ -24,9 +24,9 @@ run(Schedule) -> run(Schedule, #{}).
 -spec run(weft_chaos_schedule:schedule(), weft_chaos_runner:options()) ->
           {ok, weft_chaos_runner:report()} | {error, string()}.
 run(Schedule, Options) ->
-    case start(Schedule, Options) of
-        {ok, Runner} -> weft_chaos_runner:await(Runner, {Schedule, Options});
-        Error -> Error
+    case weft_chaos_schedule:check(Schedule) of
+        ok -> weft_chaos_runner:run(Schedule, Options);
+        {error, Text} -> {error, Text}
     end.
 
 %% @doc Begins a schedule; one at a time on a node.

@@ -9,7 +9,7 @@
 -module(weft_chaos_runner).
 -behaviour(gen_server).
 
--export([start/2, await/2, stop/0, status/0]).
+-export([start/2, run/2, stop/0, status/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([options/0, report/0]).
 
@@ -44,29 +44,41 @@
 
 %% @doc Begins a schedule that was checked. The error is a text.
 -spec start(weft_chaos_schedule:schedule(), options()) -> {ok, pid()} | {error, string()}.
-start(Schedule, Options) ->
-    case gen_server:start({local, ?MODULE}, ?MODULE, {Schedule, Options}, []) of
+start(Schedule, Options) -> start(Schedule, Options, []).
+
+start(Schedule, Options, Waiting) ->
+    case gen_server:start({local, ?MODULE}, ?MODULE, {Schedule, Options, Waiting}, []) of
         {ok, Runner} -> {ok, Runner};
         {error, {already_started, _}} -> {error, "a schedule runs already on this node"}
     end.
 
-%% @doc Waits for the end of a schedule, at most as long as it and its last step can take. A run
-%% that is not over then (what it tells its progress to may hang) is ended, and healed.
--spec await(pid(), {weft_chaos_schedule:schedule(), options()}) ->
-          {ok, report()} | {error, string()}.
-await(Runner, {Schedule, Options}) ->
+%% @doc Carries out a schedule that was checked and waits for its end, at most as long as it and its
+%% last step can take. A run that is not over then (what it tells its progress to may hang) is
+%% ended, and healed.
+-spec run(weft_chaos_schedule:schedule(), options()) -> {ok, report()} | {error, string()}.
+run(Schedule, Options) ->
+    %% A short schedule may be over before this process could ask for its report.
+    Ref = make_ref(),
+    case start(Schedule, Options, [{self(), Ref}]) of
+        {ok, Runner} -> await(Runner, Ref, Schedule, Options);
+        Error -> Error
+    end.
+
+%% Whoever has the report may start the next one at once. It is sent before the runner ends.
+await(Runner, Ref, Schedule, Options) ->
     BoundMs = weft_chaos_schedule:length_ms(Schedule) + start_ms(Options) + 2 * ?STEP_MS + ?END_MS,
-    try gen_server:call(Runner, await, BoundMs) of
-        Answer -> ok = gone(Runner), Answer
-    catch
-        exit:{timeout, _} ->
-            exit(Runner, kill),
-            ok = gone(Runner),
-            ok = heal_nodes(weft_chaos_schedule:nodes(Schedule)),
-            {error, lists:flatten(io_lib:format("it was not over after ~b ms, and was ended",
-                                                [BoundMs]))};
-        exit:{Reason, _} ->
-            {error, lists:flatten(io_lib:format("it ended: ~0tP", [Reason, 10]))}
+    Monitor = monitor(process, Runner),
+    receive
+        {Ref, Answer} ->
+            receive {'DOWN', Monitor, process, _, _} -> Answer end;
+        {'DOWN', Monitor, process, _, Reason} ->
+            {error, text("it ended: ~0tP", [Reason, 10])}
+    after BoundMs ->
+        exit(Runner, kill),
+        receive {'DOWN', Monitor, process, _, _} -> ok end,
+        receive {Ref, _TooLate} -> ok after 0 -> ok end,
+        ok = heal_nodes(weft_chaos_schedule:nodes(Schedule)),
+        {error, text("it was not over after ~b ms, and was ended", [BoundMs])}
     end.
 
 %% Whoever knows that it is over may start the next one at once.
@@ -96,16 +108,15 @@ status() ->
     end.
 
 %% @private
-init({Schedule, Options}) ->
+init({Schedule, Options, Waiting}) ->
     Steps = weft_chaos_schedule:expand(Schedule),
     StartMs = now_ms(),
     self() ! next,
     {ok, #runner{steps = Steps, nodes = weft_chaos_schedule:nodes(Steps), options = Options,
-                 start_ms = StartMs, end_ms = StartMs + weft_chaos_schedule:length_ms(Steps)}}.
+                 start_ms = StartMs, end_ms = StartMs + weft_chaos_schedule:length_ms(Steps),
+                 waiting = Waiting}}.
 
 %% @private
-handle_call(await, From, #runner{waiting = Waiting} = Runner) ->
-    {noreply, Runner#runner{waiting = [From | Waiting]}};
 handle_call(status, _From, #runner{steps = Steps, done = Done, failed = Failed} = Runner) ->
     {reply, #{elapsed_ms => now_ms() - Runner#runner.start_ms, done => length(Done),
               failed => length(Failed), to_come => length(Steps),

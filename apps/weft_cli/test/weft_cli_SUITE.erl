@@ -110,7 +110,9 @@ in_cluster(Words, Config) -> filename:join([?config(root, Config), "local" | Wor
 
 %% --- looking ----------------------------------------------------------------------------------
 
+%% Nodes are up when they know ways to each other, which may be before all links are there.
 status_counts_connections(Config) ->
+    await(fun() -> #{links := #{used := Links}} = json(["status"], Config), Links =:= 5 end),
     Status = json(["status"], Config),
     ?assertMatch(#{tcp_connections := #{used := 5, full_mesh := 6}, name := "local",
                    links := #{used := 5, full_mesh := 6}}, Status),
@@ -123,10 +125,8 @@ status_counts_connections(Config) ->
 
 status_counts_broadcasts(Config) ->
     ?assertEqual({0, "ok\n"}, run(["eval", "n02", "weft:broadcast(room, hello)"], Config)),
-    await(fun() ->
-                  #{broadcast := #{received := Received}} = json(["status"], Config),
-                  Received >= 4
-          end),
+    await(fun() -> #{broadcast := #{received := Received}} = json(["status"], Config),
+                   Received >= 4 end),
     {0, Text} = run(["status"], Config),
     ?assertMatch({match, _}, re:run(Text, "[0-9]+ broadcasts received, .* eager, .* lazy; ")).
 

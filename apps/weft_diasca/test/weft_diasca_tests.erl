@@ -122,7 +122,8 @@ a_connection_that_is_back_is_not_named_test_() ->
 a_manager_of_the_version_before_names_late_actors_test_() ->
     {timeout, 30,
      fun() ->
-         Run = start([{tell, self()}, stuck], #{diasca_ms => 200}),
+         %% The manager is not asked before it is suspended.
+         Run = start([{tell, self()}, stuck], #{diasca_ms => 2000}),
          {links, [Manager]} = process_info(actor(), links),
          1 = erlang:trace(Manager, true, ['receive']),
          ok = sys:suspend(Manager),
@@ -171,7 +172,8 @@ a_run_ends_with_its_caller_and_all_ends_with_the_run_test() ->
     flush().
 
 strays_change_nothing_test() ->
-    Run = start([{tell, self()}], #{ticks => 20000, probes => none}),
+    %% It is stopped long before its last tick.
+    Run = start([{tell, self()}], #{probes => none}),
     Actor = actor(),
     {links, [Manager]} = process_info(Actor, links),
     [begin

@@ -137,7 +137,7 @@ keys_before_one_that_hangs_are_found() ->
     ?assertMatch({too_few, #{failed := [{_, timeout}]}}, Reason),
     ?assert(Some =/= []),
     Hanging ! back,
-    weft_test_nodes:until(fun() -> whereis(name_of(Last)) =:= undefined end),
+    weft_test_nodes:until(fun() -> not is_process_alive(Hanging) end),
     {Rest, done, none} = pages(Options, Cursor, []),
     ?assertEqual(lists:sort(All), lists:sort(Some ++ Rest)).
 
@@ -148,12 +148,15 @@ partitions_are_asked_at_the_same_time() ->
     Hanging = [hanging(Place) || Place <- lists:sublist(Owners, 2)],
     Self = self(),
     Folder = spawn_link(fun() -> Self ! {self(), weft_kv:list(one)} end),
-    weft_test_nodes:until(fun() ->
-        [{message_queue_len, 1}, {message_queue_len, 1}]
-            =:= [process_info(Pid, message_queue_len) || Pid <- Hanging] end),
+    weft_test_nodes:until(fun() -> [1, 1] =:= [asked_for_pages(Pid) || Pid <- Hanging] end),
     [Pid ! back || Pid <- Hanging],
     receive {Folder, _} -> ok end,
     weft_test_nodes:until(fun() -> not lists:any(fun is_process_alive/1, Hanging) end).
+
+%% Others may ask it something, too: `weft_kv_left_over' does so every ten seconds.
+asked_for_pages(Pid) ->
+    {messages, Messages} = process_info(Pid, messages),
+    length([page || {'$gen_call', _, {command, primary, _, {page, _, _}}} <- Messages]).
 
 %% Until there are no more keys, or an error.
 pages(_Options, done, Found) ->
@@ -191,11 +194,9 @@ away(Bucket, Key) ->
     in_place_of(name_of(Place)).
 
 in_place_of(Name) ->
-    ok = sys:terminate(Name, normal),
-    weft_test_nodes:until(fun() -> whereis(Name) =:= undefined end),
     Self = self(),
     Away = spawn_link(fun() ->
-                          true = register(Name, self()),
+                          ok = weft_kv_one_node:in_place_of(Name),
                           Self ! {self(), there},
                           refusing(Self, 1)
                       end),

@@ -244,8 +244,14 @@ a_partition_that_was_killed_gets_it_back_and_counts_test_() ->
             ?assert(weft_kv:is_complete()),
             {ok, Name} = weft_vnode_names:name(weft_kv_vnode, Partition),
             ok = sys:suspend(weft_kv_entropy),
+            %% A comparison that has begun goes on, and would start the partition again.
+            weft_test_nodes:until(fun nobody_compares/0),
             true = exit(whereis(Name), kill),
             weft_test_nodes:until(fun() -> whereis(Name) =:= undefined end),
+            %% Or a request would be sent to the process that has ended.
+            weft_test_nodes:until(fun() ->
+                                      weft_vnode_watch:find({Name, node()}) =:= unknown
+                                  end),
             ?assertEqual([{incomplete, 0}, {ok, 1}, {ok, 1}], Says()),
             ?assertMatch({ok, <<"1">>, _}, weft_kv:get(bucket, <<"key">>, #{r => 3})),
             %% It is asked first, and alone if it counts.
@@ -258,6 +264,11 @@ a_partition_that_was_killed_gets_it_back_and_counts_test_() ->
         after weft_kv_one_node:stopped(Dir)
         end
     end}.
+
+%% The process of the comparison is in the state, also when it has ended.
+nobody_compares() ->
+    [] =:= [Pid || {Pid, Ref} <- tuple_to_list(sys:get_state(weft_kv_entropy)), is_pid(Pid),
+                   is_reference(Ref), is_process_alive(Pid)].
 
 %% All of them are there before anything more is compared.
 resumed_when_asked(Questions) ->

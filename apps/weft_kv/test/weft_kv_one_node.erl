@@ -2,7 +2,7 @@
 %% @doc For tests in EUnit: a store on this node alone, without distribution.
 -module(weft_kv_one_node).
 
--export([started/3, started/4, dir/1, stopped/1]).
+-export([started/3, started/4, in_place_of/1, dir/1, stopped/1]).
 
 %% @doc Starts the store with these options of its partitions and these buckets, and makes a ring of
 %% eight partitions. Its directory, in that of the test, is for `stopped/1'. Replicas are not
@@ -26,6 +26,17 @@ started(Test, VnodeOptions, Buckets, EveryMs) ->
     {ok, _} = application:ensure_all_started(weft_kv),
     ok = weft_ring:create(),
     Dir.
+
+%% @doc The process of a partition ends, and the caller gets its name. What asks the partition in that
+%% moment, as the round of copies that are left over may, starts another one: that one ends, too.
+-spec in_place_of(Name :: atom()) -> ok.
+in_place_of(Name) ->
+    weft_test_nodes:until(fun() ->
+                              _ = catch sys:terminate(Name, normal),
+                              try register(Name, self())
+                              catch error:badarg -> false
+                              end
+                          end).
 
 %% @doc The directory of a test, which no other run of it has.
 -spec dir(Test :: module()) -> file:filename().

@@ -281,11 +281,9 @@ times() ->
 %% who refuses, as one does that was handed over.
 what_moves_is_tried_again_within_the_timeout() ->
     {Key, Vnode} = with_vnode(),
-    ok = sys:terminate(Vnode, normal),
-    weft_test_nodes:until(fun() -> whereis(Vnode) =:= undefined end),
     Self = self(),
     Refusing = spawn_link(fun() ->
-                              true = register(Vnode, self()),
+                              ok = weft_kv_one_node:in_place_of(Vnode),
                               Self ! {self(), there},
                               refusing(0)
                           end),

@@ -43,7 +43,7 @@ stood_still() ->
     {ok, Theirs} = file:read_file(File),
     Process = whereis(Name),
     exit(Process, kill),
-    weft_test_nodes:until(fun() -> not is_process_alive(Process) end),
+    until_ended(Process, Name),
     ok = file:write_file(File, Before),
     ?assertMatch({ok, <<"v">>, _}, weft_kv:get(things, <<"k">>)),
     ok = file:write_file(File, Theirs),
@@ -62,6 +62,15 @@ killed() ->
     {ok, _} = weft_kv:put(things, <<"k">>, <<"v">>),
     {ok, Partition} = weft_ring:partition({<<"things">>, <<"k">>}),
     {ok, Name} = weft_vnode_names:name(weft_kv_vnode, Partition),
-    exit(whereis(Name), kill),
+    Process = whereis(Name),
+    exit(Process, kill),
+    until_ended(Process, Name),
     weft_test_nodes:until(fun() -> supervisor:which_children(weft_vnode_sup) =:= [] end),
     {{weft_kv_vnode, Partition}, Name}.
+
+%% And it is known, or the next request would be sent to it.
+until_ended(Process, Name) ->
+    weft_test_nodes:until(fun() ->
+                              not is_process_alive(Process)
+                                  andalso weft_vnode_watch:find({Name, node()}) =:= unknown
+                          end).

@@ -126,7 +126,10 @@ with_replica(Test) ->
     try Test(Replica, weft_kv_strong_bucket:configuration(box, ?OPTIONS))
     after
         true = unlink(Replica),
+        Ref = monitor(process, Replica),
         exit(Replica, kill),
+        %% The next case has one of the same name.
+        receive {'DOWN', Ref, process, _, _} -> ok end,
         ok = file:del_dir_r(Dir)
     end.
 

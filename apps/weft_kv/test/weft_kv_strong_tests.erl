@@ -530,7 +530,10 @@ what_ends_its_lock_starts_the_replica_again_test_() ->
                                         is_pid(Now) andalso Now =/= Replica
                                     end),
               ?assertEqual(voting, weft_kv_strong_acceptor:status(box, 0)),
-              ended(Sup)
+              %% It ends after its supervisor, and the next case has one of the same name.
+              Ref = monitor(process, weft_kv_strong_bucket:name(box, 0)),
+              ended(Sup),
+              receive {'DOWN', Ref, process, _, _} -> ok end
           end}
      end}.
 

@@ -324,7 +324,10 @@ what_happened_is_recorded(Config) ->
     until(fun() -> happened(N1, told, n3) end),
     KilledMs = erlang:system_time(millisecond),
     ok = weft_test_nodes:kill(N5),
-    until(fun() -> happened(N4, silent, n5) andalso happened(N4, alarm_raised, n5) end),
+    %% It may have been late before.
+    until(fun() ->
+              happened(N4, silent, n5, KilledMs) andalso happened(N4, alarm_raised, n5, KilledMs)
+          end),
     ok = call(N4, weft_ops_recorder, flush, []),
     start(n5, Config),
     %% The newest first.
@@ -372,9 +375,11 @@ spoilt(N4, Dir) ->
           end),
     ?assertEqual(Recorder, call(N4, erlang, whereis, [weft_ops_recorder])).
 
-happened(Node, Kind, Name) ->
+happened(Node, Kind, Name) -> happened(Node, Kind, Name, 0).
+
+happened(Node, Kind, Name, SinceMs) ->
     lists:any(fun(#{kind := Of, node := About}) -> {Of, About} =:= {Kind, node_name(Name)} end,
-              call(Node, weft_ops, events, [0])).
+              call(Node, weft_ops, events, [SinceMs])).
 
 recorded(Dir, Kind, Name) ->
     {ok, Events, []} = weft_ops_recording:fold(Dir, {0, infinity},

@@ -387,6 +387,10 @@ the_former_collector_comes_back(Config) ->
     %% When the application ends by itself.
     true = call(A, erlang, exit, [call(A, erlang, whereis, [weft_ops_sup]), kill]),
     until(fun() -> [Registered(Collector) || Collector <- All] =:= [false, false, true] end),
+    %% It counts as one that runs for a moment longer.
+    until(fun() ->
+              not lists:keymember(weft_ops, 1, call(A, application, which_applications, []))
+          end),
     begin_metrics([], A).
 
 a_wrong_configuration_is_told(Config) ->

@@ -57,7 +57,7 @@ a_process_that_did_not_answer_is_counted_test_() ->
 
 %% The others are reported when the time is up.
 a_store_that_does_not_answer_is_left_out_and_counted_test_() ->
-    with(300, fun(_) ->
+    with(2000, fun(_) ->
         Test = self(),
         true = register(weft_ring_server, Silent = spawn(fun() -> receive stop -> ok end end)),
         Scraper = spawn_link(fun() -> Test ! {self(), weft_ops_snapshot:take()} end),

@@ -72,11 +72,18 @@ some_are_killed_in(Rounds) ->
                          iterations => 8}),
     Killer ! {stop, self()},
     Kills = receive {'DOWN', Monitor, process, Killer, {kills, Count}} -> Count end,
+    ok = weft_test_nodes:until(fun nobody_is_left/0),
     #{restarts := Restarts, given_up := 0, schedule := Schedule, cost := Cost} = Result,
     #{problem := Problem} = options(),
     ?assertEqual(Cost, weft_aco_problem:cost(Schedule, Problem)),
     (Kills > 5 andalso Restarts > 5)
         orelse (Rounds < 1000 andalso some_are_killed_in(2 * Rounds)).
+
+%% Who is killed while it ends those below it leaves them: they would wait for another parent, and
+%% other tests would find them. One that is killed may be started again by one that is not yet.
+nobody_is_left() ->
+    [] =:= [killed(Pid) || Name <- registered(), lists:prefix("weft_aco_", atom_to_list(Name)),
+                           Pid <- [whereis(Name)], is_pid(Pid)].
 
 kill(Kills) ->
     receive

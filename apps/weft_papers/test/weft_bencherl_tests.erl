@@ -31,7 +31,8 @@ execute(Sets, Iterations) ->
     Output = filename:join(code:lib_dir(weft_papers), "bencherl_tests.out"),
     ok = file:write_file(Output, ""),
     Options = #{version => short, slaves => [], schedulers => 1, output => Output,
-                datadir => Sets, timeout_ms => 300},
+                %% Far more than those take that do not hang, on a machine that stands still, too.
+                datadir => Sets, timeout_ms => 1000},
     Answers = case weft_bencherl_executor:sets(?MODULE, Options) of
                   {ok, Found} -> [weft_bencherl_executor:run(?MODULE, Args, Options)
                                   || Args <- Found, _ <- lists:seq(1, Iterations)];

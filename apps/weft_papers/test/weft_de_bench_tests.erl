@@ -81,7 +81,8 @@ those_who_compute_share_a_core_test() ->
                                    [receive {'DOWN', Monitor, process, Pid, normal} -> ok end
                                     || {Pid, Monitor} <- Pids]
                            end),
-        ?assert(Us >= 60000)
+        %% It would be 80 ms, if the machine were as fast now as when rounds were counted.
+        ?assert(Us >= 40000)
     after erlang:system_flag(schedulers_online, Online)
     end.
 

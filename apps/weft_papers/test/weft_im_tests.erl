@@ -52,7 +52,7 @@ messages_sent_again_are_heard_once_test_() ->
 messages_given_up_are_lost_test_() ->
     {timeout, 60,
      fun() ->
-         {Result, _} = run_with_pauses(#{resend_ms => 100, give_up_ms => 200, run_ms => 3000}, 500),
+         {Result, _} = run_with_pauses(#{resend_ms => 200, give_up_ms => 400, run_ms => 3000}, 900),
          {ok, #{given_up := GivenUp}} = Result,
          ?assertMatch({ok, #{lost_messages := GivenUp, servers_lost := []}}, Result),
          ?assert(GivenUp > 0),

@@ -150,7 +150,7 @@ filled_anew(Keys) ->
 
 ran(Operation) ->
     weft_store_clients:run(#{operation => Operation, nodes => [node()], clients => 3, keys => 10,
-                             value_bytes => 64, seed => 1, duration_ms => 150}).
+                             value_bytes => 64, seed => 1, duration_ms => 400}).
 
 %% Requests are due whether the store answers or not: what it holds up counts from then on.
 with_a_rate() ->

@@ -47,7 +47,8 @@ a_load_may_take_longer_than_it_asks_test() ->
 %% Who collects it has no turn for much longer than clients ask.
 what_is_elapsed_ends_with_the_last_operation_test() ->
     Self = self(),
-    Load = #{operation => get, clients => 2, keys => 1, value_bytes => 1, ms => 100},
+    %% Long enough for this process to have a turn beside the two before they have ended.
+    Load = #{operation => get, clients => 2, keys => 1, value_bytes => 1, ms => 600},
     Running = spawn_link(fun() ->
                              Self ! {self(), weft_stores_clients:run(?MODULE, Self, Load)}
                          end),
@@ -56,7 +57,7 @@ what_is_elapsed_ends_with_the_last_operation_test() ->
     %% pacing: it can not go on before
     receive after 5000 -> true = erlang:resume_process(Running) end,
     #{elapsed_us := ElapsedUs, latencies := [_ | _]} = receive {Running, Outcome} -> Outcome end,
-    ?assert(ElapsedUs >= 100000 andalso ElapsedUs < 4500000).
+    ?assert(ElapsedUs >= 600000 andalso ElapsedUs < 4500000).
 
 %% Such a store ended the command, and what others had done was not shown.
 what_only_fails_has_no_times_test() ->

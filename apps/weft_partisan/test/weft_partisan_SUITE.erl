@@ -164,8 +164,9 @@ functions_hear_of_nodes(Config) ->
     _ = start(p3, client([p1]), Config),
     until(fun() -> lists:last(held(A)) =:= {up, Name} end),
     ?assertEqual(3, length(held(A))),
-    ?assertEqual([{nodedown, Name}, {nodeup, Name}],
-                 call(A, weft_test_nodes, ask, [Monitor, held])),
+    %% Processes are told after functions.
+    until(fun() -> call(A, weft_test_nodes, ask, [Monitor, held])
+                       =:= [{nodedown, Name}, {nodeup, Name}] end),
     ?assertMatch({raised, {bad_function, _, _}},
                  call(A, ?MODULE, attempt, [partisan_peer_service, on_up, [any, holder]])),
     ?assertEqual({error, {unknown_request, stray}},

@@ -65,6 +65,8 @@ a_restart_forgets_nobody_test() ->
                        true = exit(First, kill),
                        receive {'DOWN', Monitor, process, First, killed} -> ok end,
                        weft_test_nodes:until(fun() -> is_restarted(First) end),
+                       %% It has its name before it knows who is there.
+                       _ = sys:get_state(weft_partisan_watch),
                        route(),
                        ?assertEqual([{nodeup, ?NODE}], told(1)),
                        ?assertEqual([self()], monitored())

@@ -25,6 +25,8 @@ who_traces_after_it_is_left_alone_test() ->
         ?assertEqual({match_spec, Pattern}, erlang:trace_info(send, match_spec))
     after
         _ = trace_pattern(true),
+        %% At once, as the next recording would be refused.
+        _ = erlang:trace(Traced, false, [procs]),
         [exit(Pid, kill) || Pid <- [Traced, Tracer]]
     end.
 
@@ -60,7 +62,10 @@ is_recorded(Port) ->
      end || _ <- lists:seq(1, 50)],
     ok = weft_profile_tracer:stop(Guard),
     ok = await_end(Guard),
+    Monitor = monitor(process, Guard),
     {Events, #{names := Names}} = fetched(Guard, []),
+    %% Or another case finds its guard.
+    receive {'DOWN', Monitor, process, Guard, _} -> ok after ?MS -> error(still_there) end,
     ?assertEqual([], lists:usort([element(3, Event) || Event <- Events]) -- [Port, self()]),
     case [Event || {_, in, Of, _, command} = Event <- Events, Of =:= Port] of
         [_ | _] -> ?assertMatch(#{Port := <<"cat of ", _/binary>>}, Names), true;

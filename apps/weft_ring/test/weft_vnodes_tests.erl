@@ -193,11 +193,14 @@ stored() ->
     ?assertEqual(Unknown, weft_vnodes:waiting()),
     Pid = opening(0),
     Pid ! {open, {ok, [hint]}},
+    %% It has its name a moment later.
+    weft_test_nodes:until(fun() -> waiting() =:= 0 end),
     ?assertEqual([{Pid, 1}], weft_vnodes:waiting()),
     exit(Pid, kill),
     weft_test_nodes:until(fun no_partitions/0),
     ?assertEqual(Unknown, weft_vnodes:waiting()),
     opening(0) ! {open, {ok, []}},
+    weft_test_nodes:until(fun() -> waiting() =:= 0 end),
     ?assertEqual([], weft_vnodes:waiting()).
 
 no_partitions() -> supervisor:which_children(weft_vnode_sup) =:= [] andalso waiting() =:= 0.

@@ -72,7 +72,8 @@ interrupt() -> gen_server:cast(?MODULE, interrupt).
 
 call(Request) ->
     try gen_server:call(?MODULE, Request, infinity)
-    catch exit:{noproc, _} -> {error, "the load has ended before it began"}
+    catch exit:{Over, _} when Over =:= noproc; Over =:= normal ->
+              {error, "the load has ended before it began"}
     end.
 
 %% --- the process ------------------------------------------------------------------------------
@@ -140,6 +141,7 @@ kept(Second, Seconds) ->
 
 %% One that never began is over when it has ended: nobody need ask for that.
 over(Answer, #state{getting_ready = From} = State) when From =/= none ->
+    true = unregister(?MODULE),
     ok = gen_server:reply(From, Answer),
     {stop, normal, State};
 over(_Answer, #state{has_begun = false} = State) ->

@@ -225,11 +225,16 @@ place() ->
     end.
 
 %% When it has started, in the ticks of the system; another process with its number did so later.
+%% One that has ended is still listed until its parent has waited for it, which some never do (the
+%% first process of a container): proc(5), states Z and X.
 started(OsPid) ->
     case file:read_file("/proc/" ++ OsPid ++ "/stat") of
         {ok, Stat} ->
-            [_, Fields] = string:split(Stat, ")", trailing),
-            lists:nth(20, string:lexemes(Fields, " \n"));
+            [_, Rest] = string:split(Stat, ")", trailing),
+            case string:lexemes(Rest, " \n") of
+                [<<State>> | _] when State =:= $Z; State =:= $X -> "none";
+                Fields -> lists:nth(20, Fields)
+            end;
         {error, _} -> "none"
     end.
 
