@@ -13,6 +13,7 @@ runner_test_() ->
                          {"progress", fun progress_that_crashes/0},
                          {"progress that hangs", fun a_run_has_a_bound/0},
                          {"strays", fun a_stray_message_ends_no_run/0},
+                         {"a caller that is late", fun a_caller_that_is_late_has_its_report/0},
                          {"one after the other", fun the_next_may_run_at_once/0},
                          {"one side", fun a_link_that_is_slow_on_one_side/0},
                          {"one healed", fun a_link_that_is_healed_on_one_side/0},
@@ -82,6 +83,16 @@ a_run_has_a_bound() ->
     ?assertMatch({_, _}, binary:match(list_to_binary(Text), <<"not over">>)),
     %% The next one may run.
     {ok, _} = weft_chaos:run([{0, heal_all}]).
+
+%% It stands still from the first step to the end of the schedule. On one scheduler the step comes
+%% before it has its answer that the schedule has begun.
+a_caller_that_is_late_has_its_report() ->
+    Caller = self(),
+    %% The runner, which tells this, resumes it by its end.
+    Late = fun(_) -> erlang:suspend_process(Caller) end,
+    ?assertMatch({ok, #{failed := []}},
+                 weft_test_steps:on_one_scheduler(
+                   fun() -> weft_chaos:run([{0, heal_all}], #{progress => Late}) end)).
 
 the_next_may_run_at_once() ->
     [begin

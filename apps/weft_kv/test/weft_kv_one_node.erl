@@ -27,8 +27,8 @@ started(Test, VnodeOptions, Buckets, EveryMs) ->
     ok = weft_ring:create(),
     Dir.
 
-%% @doc The process of a partition ends, and the caller gets its name. What asks the partition in that
-%% moment, as the round of copies that are left over may, starts another one: that one ends, too.
+%% @doc The process of a partition ends, and the caller gets its name. What asks the partition just
+%% then, as the round of copies that are left over may, starts another one: that one ends, too.
 -spec in_place_of(Name :: atom()) -> ok.
 in_place_of(Name) ->
     weft_test_nodes:until(fun() ->
