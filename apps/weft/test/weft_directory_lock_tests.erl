@@ -49,11 +49,13 @@ another_node(Dir) ->
     {ok, Lock} = weft_directory_lock:start_link(Dir, mine),
     ok = gen_server:stop(Lock).
 
+%% A node that has the directory, for a minute at most.
 holding(Dir) ->
     [os:find_executable("erl"), "-noinput", "-pa",
      filename:dirname(code:which(weft_directory_lock)), "-eval",
      lists:concat(["{ok, _} = weft_directory_lock:start_link(\"", Dir, "\", mine), "
-                   "io:put_chars(\"has it\"), receive never -> ok end."])].
+                   "_ = timer:apply_after(60000, erlang, halt, []), io:put_chars(\"has it\"), "
+                   "receive never -> ok end."])].
 
 %% Its parent is a program that knows of no child.
 a_killed_holder_that_nobody_waits_for_test_() ->
