@@ -28,6 +28,16 @@ who_hangs_up_where_a_node_was_is_no_proof_of_its_end_test() ->
 another_program_where_a_node_was_is_a_proof_of_its_end_test() ->
     ?assertEqual({error, no_such_node}, dialled(?FORGOTTEN, [other_words])).
 
+who_is_told_not_to_call_says_nothing_test() ->
+    {ok, Listen} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Listen),
+    Calling = fun() -> {error, simultaneous} end,
+    ?assertEqual({error, simultaneous},
+                 weft_dialer:dial(?PEER, link, {{127, 0, 0, 1}, Port}, Calling, ?TIMEOUT_MS)),
+    {ok, Socket} = gen_tcp:accept(Listen, ?TIMEOUT_MS),
+    ?assertEqual({error, closed}, gen_tcp:recv(Socket, 0, ?TIMEOUT_MS)),
+    ok = gen_tcp:close(Listen).
+
 %% What comes of an attempt, if those who call are served like this, one after the other. There have
 %% to be as many.
 dialled(Node, Services) ->
@@ -37,7 +47,7 @@ dialled(Node, Services) ->
     Server = spawn_monitor(fun() -> [serve(Service, Listen) || Service <- Services] end),
     ok = gen_tcp:controlling_process(Listen, element(1, Server)),
     Known = {{127, 0, 0, 1}, Port},
-    Result = weft_dialer:dial(Node, link, Known, fun() -> called end, ?TIMEOUT_MS),
+    Result = weft_dialer:dial(Node, link, Known, fun() -> ok end, ?TIMEOUT_MS),
     ?assertMatch([_ | _], has_ended(Server)),
     Result.
 

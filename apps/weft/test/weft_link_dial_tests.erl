@@ -103,7 +103,8 @@ it_is_in_doubt_for_some_attempts_whether_a_peer_has_stopped_test() ->
                   ?DIAL:is_in_doubt(timeout, Once), ?DIAL:is_in_doubt(undefined, ?DIAL:new())]).
 
 an_attempt_is_ended_once_by_its_own_process_test() ->
-    Started = ?DIAL:start(?PEER, {{lane, <<"files">>, 1}, <<"token">>}, ?DIAL:new()),
+    Started = ?DIAL:start(?PEER, {{lane, <<"files">>, 1}, <<"token">>}, fun erlang:node/0,
+                          ?DIAL:new()),
     ?assert(?DIAL:is_under_way(Started)),
     ?assertNot(?DIAL:may_start(Started)),
     ?assertNot(?DIAL:is_calling(Started)),
@@ -123,7 +124,7 @@ who_is_looked_up_is_not_called_test() ->
     ?assert(?DIAL:may_start(Ended)).
 
 an_attempt_that_waits_for_the_address_is_no_call_test() ->
-    Started = ?DIAL:start('nobody@127.0.0.1', link, ?DIAL:new()),
+    Started = ?DIAL:start('nobody@127.0.0.1', link, fun() -> false end, ?DIAL:new()),
     ?assert(?DIAL:is_calling(Started)),
     ?assertNot(?DIAL:is_calling(?DIAL:new())),
     Pid = receive {dialled, P, {error, _}} -> P after 30000 -> error(not_told) end,
@@ -147,7 +148,7 @@ an_attempt_that_nobody_answers_is_no_call() ->
     Ip = {127, 0, 0, 1},
     {ok, Listen} = gen_tcp:listen(0, [{ip, Ip}, {backlog, 1}]),
     {ok, Port} = inet:port(Listen),
-    {Pid, Waiting} = waiting({Ip, Port}),
+    {Pid, Waiting} = waiting({Ip, Port}, fun() -> false end),
     ?assertNot(?DIAL:is_calling(Waiting)),
     true = exit(Pid, kill),
     %% One that the kernel took late ends for another reason.
@@ -155,13 +156,36 @@ an_attempt_that_nobody_answers_is_no_call() ->
     ok = gen_tcp:close(Listen),
     true = process_flag(trap_exit, Trapping).
 
+%% Its link is up by the time that something answers: another call would take that link down.
+who_has_called_meanwhile_is_not_called_test_() ->
+    {timeout, 60, fun who_has_called_meanwhile_is_not_called/0}.
+
+who_has_called_meanwhile_is_not_called() ->
+    Trapping = process_flag(trap_exit, true),
+    Ip = {127, 0, 0, 1},
+    {ok, Listen} = gen_tcp:listen(0, [{ip, Ip}, {backlog, 1}]),
+    {ok, Port} = inet:port(Listen),
+    {Pid, _Waiting} = waiting({Ip, Port}, fun() -> true end),
+    Server = spawn_link(fun() -> accept_all(Listen) end),
+    Result = receive {dialled, Pid, R} -> R; {'EXIT', Pid, R} -> R after 20000 -> still_waits end,
+    ?assertEqual({error, simultaneous}, Result),
+    ok = gen_tcp:close(Listen),
+    receive {'EXIT', Server, normal} -> ok end,
+    true = process_flag(trap_exit, Trapping).
+
+accept_all(Listen) ->
+    case gen_tcp:accept(Listen) of
+        {ok, _Socket} -> accept_all(Listen);
+        {error, closed} -> ok
+    end.
+
 %% Nobody accepts there. How many connections the kernel takes all the same is its own affair. An
 %% attempt that is among them fails at once, as this node has no identity to show.
-waiting(Address) ->
-    Started = ?DIAL:start('nobody@127.0.0.1', link, ?DIAL:reached(Address, ?DIAL:new())),
+waiting(Address, IsUp) ->
+    Started = ?DIAL:start('nobody@127.0.0.1', link, IsUp, ?DIAL:reached(Address, ?DIAL:new())),
     case first_word(Started) of
         {waiting, Pid} -> {Pid, ?DIAL:told(waiting, Pid, Started)};
-        taken -> waiting(Address)
+        taken -> waiting(Address, IsUp)
     end.
 
 %% The timers of attempts that have ended, in other tests, may still run.

@@ -11,6 +11,7 @@
 -export([tls_without_certificates/1, port_in_use/1, lanes_of_a_first_connection/1,
          outdated_lane/1, no_more_unacknowledged_than_sent/1, tools_are_no_candidates/1,
          epmd_names_this_node/1, file_with_a_bad_byte/1]).
+-export([calling/0]).
 
 -define(LOG, weft_hostile_log).
 %% The log of discovery is patient for ten seconds.
@@ -80,13 +81,16 @@ lanes(Node, Peer) ->
     lists:sum([Lanes || #{node := N, lanes := Lanes}
                             <- maps:get(links, call(Node, weft, status, [])), N =:= name(Peer)]).
 
+%% @private Called at node A.
+calling() -> ok.
+
 %% A lane for what the link was before it broke. The cookies are the same, and nobody says else.
 outdated_lane(Config) ->
     [A, B] = Nodes = pair(Config),
     [ok = call(Node, ?LOG, install, []) || Node <- Nodes],
     Outdated = {{lane, <<>>, 1}, <<0:256>>},
-    {error, Reason} = call(A, weft_dialer, dial, [name(B), Outdated, undefined, fun erlang:node/0,
-                                                20000]),
+    {error, Reason} = call(A, weft_dialer, dial, [name(B), Outdated, undefined,
+                                                  fun ?MODULE:calling/0, 20000]),
     Text = unicode:characters_to_list(call(A, weft_refusals, explain, [Reason])),
     assert_has(["replaced in the meantime"], Text),
     ?assertEqual(nomatch, string:find(Text, "cookie")),

@@ -190,6 +190,20 @@ who_asks_late_hears_that_it_was_done_test_() ->
                          end)
      end}.
 
+%% It is tried once more meanwhile.
+who_asks_late_hears_that_it_has_failed_test_() ->
+    {timeout, 20,
+     fun() -> with_flows(fun() ->
+                             Self = self(),
+                             Act = fun([0]) -> Self ! called, error(bad) end,
+                             {ok, Worker} = weft_crdt_flow_worker:start_link(worker(Act)),
+                             [receive called -> ok after 5000 -> error(not_called) end
+                              || _ <- [first, again]],
+                             ?assertEqual({error, {failed, bad}},
+                                          weft_crdt_flow_worker:first(Worker))
+                         end)
+     end}.
+
 %% The store is being started again, for example.
 a_flow_is_ended_without_a_store_test_() ->
     {timeout, 20,

@@ -124,7 +124,7 @@ handle_info(again, #worker{flow = #{inputs := Inputs}, store = Former} = Worker)
     _ = Former =:= none orelse demonitor(Former, [flush]),
     case followed(Inputs) of
         {ok, Store, Values} ->
-            acted(Worker#worker{store = Store, values = Values, first = ok});
+            acted(Worker#worker{store = Store, values = Values});
         {error, _NotYet} -> again(Worker#worker{store = none})
     end;
 %% Of a process that the function has linked.
@@ -147,7 +147,7 @@ again(Worker) ->
 
 acted(#worker{flow = #{name := Name} = Flow, values = Values} = Worker) ->
     try act(Flow, Values) of
-        again -> {noreply, Worker};
+        again -> {noreply, Worker#worker{first = ok}};
         done -> {stop, normal, Worker}
     catch
         _:Reason ->

@@ -81,17 +81,17 @@ handshake_complete(Session, Node, Handle) ->
 %% whoever wants to connect meanwhile.
 -spec await_earlier(pid()) -> ok | closed.
 await_earlier(Session) ->
-    #{name := Peer} = info(Session),
+    #{name := Peer} = gen_server:call(Session, info, infinity),
     ok = lists:foreach(fun await_end_of_handshake/1,
                        weft_sessions:of_distribution(Peer) -- [Session]),
-    case gen_server:call(Session, is_closed) of
+    case gen_server:call(Session, is_closed, infinity) of
         true -> closed;
         false -> ok
     end.
 
 await_end_of_handshake(Session) ->
     Monitor = erlang:monitor(process, Session),
-    try gen_server:call(Session, is_to_end) of
+    try gen_server:call(Session, is_to_end, infinity) of
         true -> receive {'DOWN', Monitor, process, Session, _} -> ok end;
         false -> erlang:demonitor(Monitor, [flush])
     catch

@@ -34,9 +34,9 @@
 
 %% @doc Connects to Node for a link, or for a further lane given its index and the link's token.
 %% Calling is called as soon as something answers at the address of Node, before it has said what it
-%% is, and once more if it is dialled again.
+%% is, and once more if it is dialled again. An error of it is the result.
 -spec dial(node(), link | {weft_hello:purpose(), binary()}, known(),
-           Calling :: fun(() -> term()), TimeoutMs :: pos_integer()) ->
+           Calling :: weft_transport:connected(), TimeoutMs :: pos_integer()) ->
           {ok, weft_transport:socket(), weft_handshake:peer(), address() | undefined}
         | {error, term()}.
 dial(Node, What, Known, Calling, TimeoutMs) ->
@@ -47,13 +47,18 @@ dial(Node, What, Known, Calling, TimeoutMs) ->
             weft_tunnel:connect(
               Node,
               fun(Connection) ->
-                      _ = Calling(),
-                      introduce(Connection, undefined, {Node, What}, Deadline)
+                      tunnelled(Calling(), Connection, {Node, What}, Deadline)
               end,
               fun() ->
                       called(address(Node, Known, Deadline), Node, What, Calling, Deadline)
               end)
     end.
+
+tunnelled(ok, Connection, Whom, Deadline) ->
+    introduce(Connection, undefined, Whom, Deadline);
+tunnelled({error, Reason}, Connection, _Whom, _Deadline) ->
+    weft_transport:close(Connection),
+    {error, Reason}.
 
 called({error, Reason}, _Node, _What, _Calling, _Deadline) ->
     {error, Reason};

@@ -12,7 +12,8 @@
 %% still (epmd, name servers), or nothing answers at the address (a firewall lets only the calls of
 %% the peer through). The call of the peer must not be refused for the sake of one that may never be
 %% made (`weft_link_admission'). It sends {waiting, Pid} then, and {calling, Pid} when it has a
-%% connection after all.
+%% connection after all. If the peer has brought the link up meanwhile, it does not call: that would
+%% replace a link that is in use. It ends as one that was refused for the peer's own call.
 %%
 %% An epmd that was restarted knows no names until its nodes register again. So that it does not
 %% know a name proves something only together with a port that refuses: where the peer was dialled
@@ -21,7 +22,7 @@
 %% `weft_link_need' decides when to dial, `weft_link' what becomes of the lane.
 -module(weft_link_dial).
 
--export([new/0, start/3, look_up/2, told/3, is_calling/1, is_under_way/1, may_start/1, ended/2,
+-export([new/0, start/4, look_up/2, told/3, is_calling/1, is_under_way/1, may_start/1, ended/2,
          failed/3, is_gone/1, is_in_doubt/2, reached/2, tell_port/2, listening/2, pause/2,
          pause_is_over/1, cancel_pause/1, retry_later/1, retry_at_once/1]).
 -export_type([dial/0]).
@@ -57,23 +58,27 @@
 -spec new() -> dial().
 new() -> #dial{}.
 
-%% @doc Begins an attempt, for the link or for a further lane of the link with this token.
--spec start(node(), link | {weft_hello:purpose(), Token :: binary()}, dial()) -> dial().
-start(Node, What, #dial{attempt = undefined, address = Address} = Dial) ->
+%% @doc Begins an attempt, for the link or for a further lane of the link with this token. IsUp says
+%% whether the link is up, in the process of the attempt.
+-spec start(node(), link | {weft_hello:purpose(), Token :: binary()}, IsUp :: fun(() -> boolean()),
+            dial()) -> dial().
+start(Node, What, IsUp, #dial{attempt = undefined, address = Address} = Dial) ->
     Self = self(),
     TimeoutMs = weft_config:get(handshake_timeout_ms),
     Pid = spawn_opt(fun() ->
                             Waiting = erlang:send_after(?CONNECTING_MS, Self, {waiting, self()}),
-                            Calling = fun() -> calling(Waiting, Self) end,
+                            Calling = fun() -> calling(Waiting, {What, IsUp}, Self) end,
                             Result = weft_dialer:dial(Node, What, Address, Calling, TimeoutMs),
                             hand_over(Result, Self),
                             Self ! {dialled, self(), Result}
                     end, [link, {priority, weft_turn:priority(control)}]),
     Dial#dial{attempt = {Pid, purpose(What)}}.
 
-calling(Waiting, Link) ->
-    _ = erlang:cancel_timer(Waiting) =:= false andalso (Link ! {calling, self()}),
-    ok.
+calling(Waiting, {What, IsUp}, Link) ->
+    case erlang:cancel_timer(Waiting) =:= false andalso What =:= link andalso IsUp() of
+        true -> {error, simultaneous};
+        false -> Link ! {calling, self()}, ok
+    end.
 
 purpose(link) -> link;
 purpose({Purpose, _Token}) -> Purpose.

@@ -13,9 +13,10 @@
          way/1, send/2, room/1, try_send/2, recv/3, secure/3, activate/2, more/2, half/0, lost/1,
          close/1, abort/1, controlling_process/2, give/2, peername/1, user_setopts/2, getopts/2,
          sent_packets/1, statistics/1, losses/1, progress/1, tcp_socket/1]).
--export_type([socket/0]).
+-export_type([socket/0, connected/0]).
 
 -type socket() :: gen_tcp:socket() | ssl:sslsocket() | weft_tunnel:connection().
+-type connected() :: fun(() -> ok | {error, term()}).
 
 %% Packets delivered before `more/2' has to be called again. It is called at half, so the socket
 %% never goes passive: a passive socket leaves the scheduler's poll set, which costs a thread
@@ -113,18 +114,22 @@ connect(Address, Port, Host, TimeoutMs) ->
     connect(Address, Port, Host, TimeoutMs, fun() -> ok end).
 
 %% @doc The same; Connected is called when the other side has answered, before a handshake of TLS.
--spec connect(inet:ip_address(), inet:port_number(), string(), timeout(),
-              Connected :: fun(() -> term())) -> {ok, socket()} | {error, term()}.
+%% An error of it closes the connection, and is the result.
+-spec connect(inet:ip_address(), inet:port_number(), string(), timeout(), connected()) ->
+          {ok, socket()} | {error, term()}.
 connect(Address, Port, Host, TimeoutMs, Connected) ->
     Options = [weft_config:get(family), binary, {active, false}, {packet, raw}]
         ++ user_options(kernel_env(inet_dist_connect_options, [])),
     case gen_tcp:connect(Address, Port, Options, TimeoutMs) of
-        {ok, Socket} ->
-            _ = Connected(),
-            secure_connected(weft_config:get(transport), Socket, Host, TimeoutMs);
-        {error, Reason} ->
-            {error, Reason}
+        {ok, Socket} -> goes_on(Connected(), Socket, Host, TimeoutMs);
+        {error, Reason} -> {error, Reason}
     end.
+
+goes_on(ok, Socket, Host, TimeoutMs) ->
+    secure_connected(weft_config:get(transport), Socket, Host, TimeoutMs);
+goes_on({error, Reason}, Socket, _Host, _TimeoutMs) ->
+    gen_tcp:close(Socket),
+    {error, Reason}.
 
 secure_connected(tcp, Socket, _Host, _TimeoutMs) ->
     {ok, Socket};
