@@ -141,51 +141,49 @@ an_attempt_that_waits_for_the_address_is_no_call_test() ->
 
 %% As behind a firewall that drops what comes from here. The peer may call meanwhile.
 an_attempt_that_nobody_answers_is_no_call_test_() ->
-    {timeout, 60, fun an_attempt_that_nobody_answers_is_no_call/0}.
-
-an_attempt_that_nobody_answers_is_no_call() ->
-    Trapping = process_flag(trap_exit, true),
-    Ip = {127, 0, 0, 1},
-    {ok, Listen} = gen_tcp:listen(0, [{ip, Ip}, {backlog, 1}]),
-    {ok, Port} = inet:port(Listen),
-    {Pid, Waiting} = waiting({Ip, Port}, fun() -> false end),
-    ?assertNot(?DIAL:is_calling(Waiting)),
-    true = exit(Pid, kill),
-    %% One that the kernel took late ends for another reason.
-    receive {'EXIT', Pid, _Reason} -> ok end,
-    ok = gen_tcp:close(Listen),
-    true = process_flag(trap_exit, Trapping).
+    waiting(false, fun(Pid, Waiting, _Listen) ->
+        ?assertNot(?DIAL:is_calling(Waiting)),
+        true = exit(Pid, kill),
+        %% One that the kernel took late ends for another reason.
+        receive {'EXIT', Pid, _Reason} -> ok end
+    end).
 
 %% Its link is up by the time that something answers: another call would take that link down.
 who_has_called_meanwhile_is_not_called_test_() ->
-    {timeout, 60, fun who_has_called_meanwhile_is_not_called/0}.
+    waiting(true, fun(Pid, _Waiting, Listen) ->
+        Server = spawn_link(fun() -> accept_all(Listen) end),
+        Result = receive {dialled, Pid, R} -> R; {'EXIT', Pid, R} -> R
+                 after 20000 -> still_waits
+                 end,
+        ?assertEqual({error, simultaneous}, Result),
+        true = unlink(Server),
+        true = exit(Server, kill)
+    end).
 
-who_has_called_meanwhile_is_not_called() ->
-    Trapping = process_flag(trap_exit, true),
-    Ip = {127, 0, 0, 1},
-    {ok, Listen} = gen_tcp:listen(0, [{ip, Ip}, {backlog, 1}]),
-    {ok, Port} = inet:port(Listen),
-    {Pid, _Waiting} = waiting({Ip, Port}, fun() -> true end),
-    Server = spawn_link(fun() -> accept_all(Listen) end),
-    Result = receive {dialled, Pid, R} -> R; {'EXIT', Pid, R} -> R after 20000 -> still_waits end,
-    ?assertEqual({error, simultaneous}, Result),
-    ok = gen_tcp:close(Listen),
-    receive {'EXIT', Server, normal} -> ok end,
-    true = process_flag(trap_exit, Trapping).
+%% A test with an attempt that waits for an answer at that port.
+waiting(IsUp, Test) ->
+    {timeout, 60, fun() ->
+        Trapping = process_flag(trap_exit, true),
+        Ip = {127, 0, 0, 1},
+        {ok, Listen} = gen_tcp:listen(0, [{ip, Ip}, {backlog, 1}]),
+        {ok, Port} = inet:port(Listen),
+        {Pid, Waiting} = begun({Ip, Port}, fun() -> IsUp end),
+        Test(Pid, Waiting, Listen),
+        ok = gen_tcp:close(Listen),
+        true = process_flag(trap_exit, Trapping)
+    end}.
 
 accept_all(Listen) ->
-    case gen_tcp:accept(Listen) of
-        {ok, _Socket} -> accept_all(Listen);
-        {error, closed} -> ok
-    end.
+    {ok, _Socket} = gen_tcp:accept(Listen),
+    accept_all(Listen).
 
 %% Nobody accepts there. How many connections the kernel takes all the same is its own affair. An
 %% attempt that is among them fails at once, as this node has no identity to show.
-waiting(Address, IsUp) ->
+begun(Address, IsUp) ->
     Started = ?DIAL:start('nobody@127.0.0.1', link, IsUp, ?DIAL:reached(Address, ?DIAL:new())),
     case first_word(Started) of
         {waiting, Pid} -> {Pid, ?DIAL:told(waiting, Pid, Started)};
-        taken -> waiting(Address, IsUp)
+        taken -> begun(Address, IsUp)
     end.
 
 %% The timers of attempts that have ended, in other tests, may still run.

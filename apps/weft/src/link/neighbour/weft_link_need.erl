@@ -20,12 +20,9 @@ need(#link{key = Key, dial = Dial} = Link) ->
     case weft_link_dial:may_start(Dial) andalso missing(Link) of
         false -> Link;
         What ->
-            IsUp = fun() -> is_up(weft_link_table:read(Key)) end,
+            IsUp = fun() -> weft_link_table:is_up(Key) end,
             weft_link_state:publish(Link#link{dial = weft_link_dial:start(Key, What, IsUp, Dial)})
     end.
-
-is_up({_Link, #{lane := _}}) -> true;
-is_up(_DownOrNone) -> false.
 
 missing(#link{key = Key, dial = Dial, peer = Peer, demand = Demand, lanes = Lanes} = Link) ->
     InDoubt = Peer =/= undefined andalso weft_link_dial:is_in_doubt(Link#link.last_error, Dial),

@@ -4,8 +4,8 @@
 %% rows, and any process reads.
 -module(weft_link_table).
 
--export([new/0, owner/0, read/1, list/0, peers/1, publish/2, enter/2, take/2, subscribers/0,
-         set_subscribers/2]).
+-export([new/0, owner/0, read/1, is_up/1, list/0, peers/1, publish/2, enter/2, take/2,
+         subscribers/0, set_subscribers/2]).
 -export_type([published/0]).
 
 -define(TABLE, weft_links).
@@ -37,6 +37,14 @@ read(Key) ->
         [] -> undefined
     catch
         error:badarg -> undefined
+    end.
+
+%% @doc Is there a link to this peer with at least one lane?
+-spec is_up(weft_links:key()) -> boolean().
+is_up(Key) ->
+    case read(Key) of
+        {_Pid, #{lane := _}} -> true;
+        _ -> false
     end.
 
 -spec list() -> [{weft_links:key(), pid()}].

@@ -87,11 +87,7 @@ lookup(Key) ->
 
 %% @doc Is there a link to this node with at least one lane?
 -spec up(node()) -> boolean().
-up(Node) ->
-    case read(Node) of
-        {_Pid, #{lane := _}} -> true;
-        _ -> false
-    end.
+up(Node) -> weft_link_table:is_up(Node).
 
 %% @doc The same, and is the node a neighbour? (Always, unless a core decides about it.)
 -spec is_neighbour(node()) -> boolean().
