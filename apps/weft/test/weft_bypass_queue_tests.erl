@@ -100,7 +100,7 @@ step({deliver, Lane}, #model{lanes = Lanes} = Model) ->
 step({repeat, Lane}, #model{lanes = Lanes} = Model) ->
     arrived(weft_lanes_model:peek(Lane, Lanes), Model);
 step(acknowledge, #model{acks = [Ack | Acks], out = Out0} = Model) ->
-    {_, Out} = weft_outbound_core:acked(Ack, 1000, Out0),
+    {_, Out} = weft_outbound_core:acked(Ack, undefined, 1000, Out0),
     Model#model{acks = Acks, out = Out};
 step(acknowledge, Model) ->
     Model;
@@ -191,7 +191,7 @@ deliver_all(#model{lanes = Lanes} = Model) ->
     end.
 
 acknowledged(#model{in = In, out = Out0} = Model) ->
-    {_, Out} = weft_outbound_core:acked(weft_inbound_core:received(In), 1000, Out0),
+    {_, Out} = weft_outbound_core:acked(weft_inbound_core:received(In), undefined, 1000, Out0),
     Model#model{out = Out, acks = []}.
 
 %% --- it is worth it ---------------------------------------------------------------------------

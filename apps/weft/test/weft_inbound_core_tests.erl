@@ -129,3 +129,36 @@ a_tick_is_answered_if_something_came_test() ->
     {IsNew4, _} = weft_inbound_core:ticked(In4),
     ?assertEqual([false, true, false, true], [IsNew0, IsNew1, IsNew2, IsNew4]),
     ?assertEqual(2, weft_inbound_core:received(In4)).
+
+%% Only where it was asked for: a gateway on another path may not know such packets.
+times_are_told_on_the_lanes_that_ask_test() ->
+    {_, true, In0} = weft_inbound_core:accept(1, frames_ack, <<>>, new()),
+    Answers = fun(In) -> [iolist_to_binary(weft_inbound_core:answer(Lane, Label, 77, In))
+                          || {Lane, Label} <- [{near, 5}, {far, 5}, {near, 6}]]
+              end,
+    Ack = fun(Label) -> iolist_to_binary(weft_wire:ack(Label, 1)) end,
+    Arrived = fun(Label) -> iolist_to_binary(weft_wire:arrived(Label, 1, 77)) end,
+    Near = weft_inbound_core:times(near, 5, In0),
+    Both = weft_inbound_core:times(far, 5, Near),
+    ?assertEqual([Ack(5), Ack(5), Ack(6)], Answers(In0)),
+    ?assertEqual([Arrived(5), Ack(5), Ack(6)], Answers(Near)),
+    ?assertEqual([Arrived(5), Arrived(5), Ack(6)], Answers(Both)),
+    ?assertEqual([Ack(5), Ack(5), Arrived(6)], Answers(weft_inbound_core:times(near, 6, Both))).
+
+%% Whoever asks again and again.
+lanes_that_ask_for_times_are_bounded_test() ->
+    Many = lists:foldl(fun(Lane, In) -> weft_inbound_core:times(Lane, 5, In) end, new(),
+                       lists:seq(1, 1000) ++ lists:duplicate(1000, same)),
+    ?assert(erts_debug:flat_size(Many) < 1000),
+    ?assertMatch(<<14, _/binary>>, iolist_to_binary(weft_inbound_core:answer(1000, 5, 0, Many))).
+
+%% Links are not suspended when another version is loaded.
+the_state_of_the_version_before_is_read_test() ->
+    {_, _, In} = weft_inbound_core:accept(1, frames, <<>>, new()),
+    Before = erlang:delete_element(tuple_size(In), In),
+    ?assertMatch({[{frames, <<"x">>}], true, _},
+                 weft_inbound_core:accept(2, frames_ack, <<"x">>, Before)),
+    ?assertEqual({true, 1}, {element(1, weft_inbound_core:ticked(Before)),
+                             weft_inbound_core:received(Before)}),
+    ?assertEqual(weft_inbound_core:times(near, 5, In), weft_inbound_core:times(near, 5, Before)),
+    ?assertEqual(weft_wire:ack(5, 1), weft_inbound_core:answer(near, 5, 0, Before)).

@@ -121,7 +121,7 @@ deliver_all(#model{lanes = Lanes} = Model) ->
 %% --- single rules -----------------------------------------------------------------------------
 
 acked(Sequence, Out0) ->
-    {_, Out} = weft_outbound_core:acked(Sequence, 1000, Out0),
+    {_, Out} = weft_outbound_core:acked(Sequence, undefined, 1000, Out0),
     Out.
 
 pushed(Count, Bytes) ->
@@ -185,9 +185,9 @@ an_acknowledgement_that_was_under_way_is_no_round_trip_test() ->
                                end, Out, lists:seq(1, Count))
            end,
     Full = Sent(30, 0, weft_outbound_core:new(65536, 1048576)),
-    {ok, Acked} = weft_outbound_core:acked(7, 20000, Full),
-    {ask, Smaller} = weft_outbound_core:acked(14, 40000, Sent(10, 20000, Acked)),
-    {ok, All} = weft_outbound_core:acked(40, 40001, Smaller),
+    {times, Acked} = weft_outbound_core:acked(7, undefined, 20000, Full),
+    {ask, Smaller} = weft_outbound_core:acked(14, undefined, 40000, Sent(10, 20000, Acked)),
+    {ok, All} = weft_outbound_core:acked(40, undefined, 40001, Smaller),
     ?assertMatch(#{round_trip_us := 20000}, weft_outbound_core:window(Smaller)),
     ?assertMatch(#{round_trip_us := 20000}, weft_outbound_core:window(All)).
 

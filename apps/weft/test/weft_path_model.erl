@@ -12,6 +12,7 @@
 -define(MESSAGE_BYTES, 65540).
 -define(BULK, 1).
 -define(SMALL, 1000).
+-define(AHEAD_US, 1000000000).
 
 -record(path, {rate :: float(),
                delay_us :: pos_integer(),
@@ -20,6 +21,7 @@
                fair = weft_fair_queue_core:new(64 * 1048576),
                out :: weft_outbound_core:state(),
                acks = queue:new(),
+               is_timed = false :: boolean(),
                next_small_us :: number(),
                sent_us :: number() | undefined,
                last = 0 :: non_neg_integer(),
@@ -80,7 +82,7 @@ push(Bytes, #path{out = Out0, now_us = NowUs, free_us = FreeUs, rate = Rate,
     Sent = Path#path{out = Out, last = Sequence, free_us = OutUs,
                      carried = Path#path.carried + Bytes,
                      acks = case Kind of
-                                frames_ack -> queue:in({OutUs + 2 * DelayUs, Sequence}, Acks);
+                                frames_ack -> queue:in(answered(OutUs + DelayUs, Sequence, Path), Acks);
                                 frames -> Acks
                             end},
     case Bytes rem (?MESSAGE_BYTES + 4) of
@@ -94,19 +96,28 @@ arrived(AtUs, #path{sent_us = SentUs, small_us = Small} = Path) ->
 %% Until the next acknowledgement, or small message.
 wait(#path{acks = Acks, next_small_us = SmallUs, now_us = NowUs} = Path) ->
     case queue:peek(Acks) of
-        {value, {AtUs, Sequence}} when AtUs =< SmallUs ->
-            acked(Sequence, Path#path{acks = queue:drop(Acks), now_us = max(NowUs, AtUs)});
+        {value, {AtUs, PeerUs, Sequence}} when AtUs =< SmallUs ->
+            acked(Sequence, PeerUs, Path#path{acks = queue:drop(Acks), now_us = max(NowUs, AtUs)});
         _ ->
             Path#path{now_us = max(NowUs, SmallUs)}
     end.
 
 %% An empty packet asks as well as a payload does.
-acked(Sequence, #path{out = Out0, now_us = NowUs, free_us = FreeUs, delay_us = DelayUs,
-                      windows = Windows, acks = Acks} = Path) ->
-    {Ask, Out} = weft_outbound_core:acked(Sequence, trunc(NowUs), Out0),
+acked(Sequence, PeerUs, #path{out = Out0, now_us = NowUs, free_us = FreeUs, delay_us = DelayUs,
+                              windows = Windows, acks = Acks} = Path) ->
+    {Ask, Out} = weft_outbound_core:acked(Sequence, PeerUs, trunc(NowUs), Out0),
     #{window_bytes := Window} = weft_outbound_core:window(Out),
     Asked = case Ask of
-                ask -> queue:in({max(NowUs, FreeUs) + 2 * DelayUs, Path#path.last}, Acks);
-                ok -> Acks
+                ask -> queue:in(answered(max(NowUs, FreeUs) + DelayUs, Path#path.last, Path), Acks);
+                _ -> Acks
             end,
-    Path#path{out = Out, windows = [Window | Windows], acks = Asked}.
+    Path#path{out = Out, windows = [Window | Windows], acks = Asked,
+              is_timed = Path#path.is_timed orelse Ask =:= times}.
+
+%% When the acknowledgement is here, and when it was sent by the clock of the peer, which is ahead.
+answered(AtUs, Sequence, #path{delay_us = DelayUs, is_timed = IsTimed}) ->
+    {AtUs + DelayUs,
+     case IsTimed of
+         true -> trunc(AtUs) + ?AHEAD_US;
+         false -> undefined
+     end, Sequence}.

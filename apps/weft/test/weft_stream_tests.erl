@@ -30,6 +30,7 @@ streams_test_() ->
                           {once, fun a_stream_is_accepted_once/0},
                           {at_rest, fun ticks_pass_by_a_stream_at_rest/0},
                           {in_use, fun a_stream_that_waits_is_not_at_rest/0},
+                          {times, fun times_are_asked_for_where_the_way_is_long/0},
                           {moved, fun whatever_happens_ends_a_rest/0},
                           {before, fun a_stream_of_the_version_before_goes_on/0}]]}.
 
@@ -227,6 +228,26 @@ a_stream_that_waits_is_not_at_rest() ->
     ?assertEqual([false, false, true], [weft_stream:rest(S) || S <- [Acked, Once,
                                                                      weft_stream:spare(Once)]]).
 
+%% On each lane, and once. They acknowledge as well as those without.
+times_are_asked_for_where_the_way_is_long() ->
+    {Stream0, _} = pushed(64, stream([1, 2])),
+    ok = let_pass_us(1000),
+    {ok, Stream1} = weft_stream:handle({weft_ack, 64}, Stream0),
+    ?assertEqual([{1, ?LABEL}, {2, ?LABEL}], of_kind(times)),
+    {Stream2, _} = pushed(64, Stream1),
+    ok = let_pass_us(1000),
+    {ok, Stream} = weft_stream:handle({weft_ack, 128, 7}, Stream2),
+    ?assertEqual([], of_kind(times)),
+    ?assertMatch(#{unacked_bytes := 0}, weft_stream:info(Stream)).
+
+let_pass_us(Us) -> not_before(erlang:monotonic_time(microsecond) + Us).
+
+not_before(AtUs) ->
+    case erlang:monotonic_time(microsecond) of
+        NowUs when NowUs < AtUs -> not_before(AtUs);
+        _ -> ok
+    end.
+
 whatever_happens_ends_a_rest() ->
     Counters = weft_session_counters:new(),
     Rest = fun(Lanes) ->
@@ -327,12 +348,14 @@ flushed(Stream) ->
     end.
 
 %% The ticks that were written: on which lane, and under which label.
-ticks() ->
+ticks() -> of_kind(tick).
+
+of_kind(Kind) ->
     receive
         {wrote, Index, Packet} ->
             case weft_wire:decode(iolist_to_binary(Packet)) of
-                {tick, Label} -> [{Index, Label} | ticks()];
-                _ -> ticks()
+                {Kind, Label} -> [{Index, Label} | of_kind(Kind)];
+                _ -> of_kind(Kind)
             end
     after 0 -> []
     end.

@@ -100,6 +100,7 @@ gateway_test_() ->
                           {disconnected, fun a_disconnect_is_told_when_the_link_is_back/0},
                           {remembered, fun who_was_disconnected_is_remembered/0},
                           {lost, fun who_may_not_know_of_an_end_is_remembered/0},
+                          {times, fun times_are_told_to_whoever_asks/0},
                           {finished, fun who_is_about_to_end_gets_nothing_more/0},
                           {late, fun who_joins_late_gets_no_label_of_another_incarnation/0}]]}.
 
@@ -216,11 +217,22 @@ who_joins_late_gets_no_label_of_another_incarnation() ->
     ?assertEqual(told, receive {weft_path, closed, Link, 3, broken} -> told after 0 -> nothing end).
 
 %% It is told when its input is delivered; its circuit is closed by then.
+times_are_told_to_whoever_asks() ->
+    Said = fun(Packets) ->
+               _ = lists:foldl(fun(Packet, Switch) ->
+                                   weft_switch:packet(Packet, <<>>, lane(near), Switch)
+                               end, hosting(), Packets),
+               written()
+           end,
+    Payload = {data, 3, 1, handshake, <<"hello">>},
+    ?assertEqual([{near, {ack, 3, 1}}], Said([Payload, {tick, 3}])),
+    ?assertMatch([{near, {arrived, 3, 1, _}}], Said([{times, 3}, Payload, {tick, 3}])),
+    ?assertEqual([], Said([{arrived, 3, 7, -99}])),
+    ?assertEqual({7, -99}, receive {weft_ack, Sequence, AtUs} -> {Sequence, AtUs}
+                           after 0 -> nothing end).
+
 who_is_about_to_end_gets_nothing_more() ->
-    Hosting = weft_switch:message({join, 3, [lane(near)],
-                                   {distribution, self(), <<"hop@host">>, self()},
-                                   weft_session_counters:new()},
-                                  up()),
+    Hosting = hosting(),
     Ref = make_ref(),
     Finished = weft_switch:message({finish, self(), Ref}, Hosting),
     ?assertEqual(told, receive {weft_input, finished, Ref} -> told after 0 -> nothing end),
@@ -243,6 +255,11 @@ relaying() ->
     Label = receive {weft_handler, {forwarded, 9, {_, _, Own}, _}} -> Own end,
     _ = written(),
     {Label, Relaying}.
+
+%% The test is the session.
+hosting() ->
+    weft_switch:message({join, 3, [lane(near)], {distribution, self(), <<"hop@host">>, self()},
+                         weft_session_counters:new()}, up()).
 
 up() -> weft_switch:lane_up(lane(near), weft_switch:init('hop@host', <<"hop@host">>)).
 

@@ -33,13 +33,14 @@ prop_fills_the_path() ->
 %% Whatever is acknowledged when, the window stays in its bounds, but for a probe (64 KiB).
 prop_bounds() ->
     ?FORALL(Acks, list({range(0, 1000000), range(0, 2000000),
-                        oneof([undefined, range(0, 1000000)]), range(0, 500000)}),
+                        oneof([undefined, range(0, 1000000)]), range(0, 500000),
+                        oneof([undefined, integer(), range(-1 bsl 63, 1 bsl 63 - 1)])}),
             begin
                 {_, _, Sizes} =
-                    lists:foldl(fun({Bytes, Out, RoundTripUs, LaterUs}, {W0, NowUs, Sizes}) ->
+                    lists:foldl(fun({Bytes, Out, RoundTripUs, LaterUs, PeerUs}, {W0, NowUs, Sizes}) ->
                                         W = weft_window_core:limited(W0),
                                         W1 = weft_window_core:acked({Bytes, Out}, RoundTripUs,
-                                                                    NowUs + LaterUs, W),
+                                                                    {NowUs + LaterUs, PeerUs}, W),
                                         {W1, NowUs + LaterUs, [weft_window_core:bytes(W1) | Sizes]}
                                 end, {weft_window_core:new(100000, 3000000), 0, []}, Acks),
                 lists:all(fun(Size) -> Size >= 65536 andalso Size =< 3000000 end, Sizes)
@@ -55,6 +56,80 @@ a_call_beside_bulk_on_a_slow_link_test() ->
     ?assert(lists:nth(ceil(0.99 * length(Small)), Small) < 7000),
     %% Before anything is learned.
     ?assert(lists:last(Small) < 15000).
+
+%% Acknowledgements wait behind what the other end sends. Neither end starves, and each carries
+%% seven tenths of what its link could (in this model windows that never change carry as much).
+%% Where the peer does not say when it acknowledges both together carry less.
+both_ways_test_() ->
+    [{lists:concat([Rate, " MB/s, ", DelayUs, " us"]),
+      {timeout, 60, fun() -> both_ways(#{rate => Rate, delay_us => DelayUs}) end}}
+     || {Rate, DelayUs} <- [{12.5, 10000}, {50.0, 10000}, {50.0, 500}, {50.0, 40000}]].
+
+both_ways(Path) ->
+    Both = fun(Timed, Seed) ->
+               weft_two_way_model:run(Path#{timed => Timed, seed => Seed, from_us => 6000000,
+                                            until_us => 25000000, begin_us => {0, 5000000}})
+           end,
+    Seeds = lists:seq(1, 4),
+    Timed = [Both(true, Seed) || Seed <- Seeds],
+    Untimed = [Both(false, Seed) || Seed <- Seeds],
+    Sum = fun(Runs) -> lists:sum([A + B || {A, B} <- Runs]) / length(Runs) end,
+    [?assert(min(A, B) > 0.68) || {A, B} <- Timed],
+    [?assert(abs(A - B) < 0.1) || {A, B} <- Timed],
+    ?assert(Sum(Timed) > 1.03 * Sum(Untimed)).
+
+%% Round trips of three times the shortest. What waits on its way there waits behind the window; what
+%% waits on its way back does not.
+only_acknowledgements_that_wait_widen_the_window_test() ->
+    Bytes = fun(ThereUs, BackUs) ->
+                Ack = fun({RoundTripUs, AtUs, PeerUs}, W) ->
+                          weft_window_core:acked({500000, 10 * ?MIB}, RoundTripUs, {AtUs, PeerUs},
+                                                 weft_window_core:limited(W))
+                      end,
+                Shortest = [{20000, AtUs, AtUs - 10000} || AtUs <- lists:seq(0, 500000, 10000)],
+                Longer = [{20000 + ThereUs + BackUs, AtUs, AtUs - 10000 - BackUs}
+                          || AtUs <- lists:seq(510000, 2000000, 10000)],
+                weft_window_core:bytes(lists:foldl(Ack, weft_window_core:new(262144, 64 * ?MIB),
+                                                   Shortest ++ Longer))
+            end,
+    Free = Bytes(0, 0),
+    ?assertEqual(Free, Bytes(40000, 0)),
+    ?assert(Bytes(0, 40000) > 1.5 * Free),
+    %% Not without end.
+    ?assertEqual(Bytes(0, 40000), Bytes(0, 400000)).
+
+%% Its clock may have been put back or stand still, as after a pause of its host: then it counts as
+%% if it said nothing.
+a_peer_whose_clock_stands_still_test() ->
+    Bytes = fun(Peer) ->
+                Ack = fun(AtUs, W) ->
+                          weft_window_core:acked({500000, 10 * ?MIB}, 20000, {AtUs, Peer(AtUs)},
+                                                 weft_window_core:limited(W))
+                      end,
+                weft_window_core:bytes(lists:foldl(Ack, weft_window_core:new(262144, 64 * ?MIB),
+                                                   lists:seq(0, 2000000, 10000)))
+            end,
+    Silent = Bytes(fun(_) -> undefined end),
+    ?assertEqual(Silent, Bytes(fun(AtUs) -> -AtUs end)),
+    ?assertEqual(Silent, Bytes(fun(AtUs) -> 5000000000 + AtUs end)).
+
+%% Once for all lanes of a path, and not where a round trip is short.
+times_are_asked_for_once_where_the_way_is_long_test() ->
+    Acked = fun(RoundTripUs, W) -> weft_window_core:acked({1000, 0}, RoundTripUs, {0, undefined}, W)
+            end,
+    New = weft_window_core:new(262144, 64 * ?MIB),
+    Long = Acked(5000, New),
+    Asked = weft_window_core:times_asked(Long),
+    ?assertEqual([false, false, true, false, true, true],
+                 [weft_window_core:wants_times(W)
+                  || W <- [New, Acked(500, New), Long, Acked(5000, Asked),
+                           weft_window_core:lanes(2, Asked),
+                           Acked(5000, weft_window_core:restart(Asked))]]).
+
+the_state_of_the_version_before_is_read_test() ->
+    New = weft_window_core:new(262144, 64 * ?MIB),
+    Before = list_to_tuple(lists:sublist(tuple_to_list(New), tuple_size(New) - 4)),
+    ?assertEqual(New, weft_window_core:code_change(Before)).
 
 %% The same path becomes slower: what is under way shrinks with it.
 it_shrinks_with_the_rate_test() ->
@@ -83,7 +158,7 @@ it_grows_with_the_path() ->
 
 %% A sender with little to say teaches nothing about the path.
 without_a_limit_nothing_is_learned_test() ->
-    Window = lists:foldl(fun(N, W) -> weft_window_core:acked({1000, 0}, 100, N * 5000, W) end,
+    Window = lists:foldl(fun(N, W) -> weft_window_core:acked({1000, 0}, 100, {N * 5000, undefined}, W) end,
                          weft_window_core:new(262144, 64 * ?MIB), lists:seq(1, 1000)),
     ?assertEqual(?MIB, weft_window_core:bytes(Window)).
 
@@ -91,7 +166,7 @@ without_a_limit_nothing_is_learned_test() ->
 pauses_of_one_lane_among_many_widen_the_window_test() ->
     Ack = fun({Bytes, AtUs}, W) ->
                   weft_window_core:losses(unknown, weft_window_core:acked(
-                                                     {Bytes, 10 * ?MIB}, 20000, AtUs,
+                                                     {Bytes, 10 * ?MIB}, 20000, {AtUs, undefined},
                                                      weft_window_core:limited(W)))
           end,
     Paused = [{100000, AtUs} || AtUs <- lists:seq(0, 1000000, 5000)]
@@ -130,7 +205,7 @@ several() -> weft_window_core:lanes(8, weft_window_core:new(262144, 64 * ?MIB)).
 %% The kernel always says that so many were lost until now.
 widest(Losses, New, Acks) ->
     Ack = fun({Bytes, AtUs}, W0) ->
-                  W = weft_window_core:acked({Bytes, 10 * ?MIB}, 100, AtUs,
+                  W = weft_window_core:acked({Bytes, 10 * ?MIB}, 100, {AtUs, undefined},
                                              weft_window_core:limited(W0)),
                   case weft_window_core:is_in_doubt(W) of
                       true -> weft_window_core:losses(Losses, W);
@@ -140,12 +215,13 @@ widest(Losses, New, Acks) ->
     weft_window_core:bytes(lists:foldl(Ack, New, Acks)).
 
 a_fixed_window_stays_test() ->
-    Window = weft_window_core:acked({1000000, 0}, 1000, 5000, weft_window_core:new(3000, 3000)),
+    Window = weft_window_core:acked({1000000, 0}, 1000, {5000, undefined},
+                                    weft_window_core:new(3000, 3000)),
     ?assertEqual(3000, weft_window_core:bytes(Window)).
 
 %% Half a mebibyte on each of two links, before a gateway and behind it.
 a_short_path_over_a_gateway_has_twice_as_much_test() ->
-    Ack = fun(AtUs, W) -> weft_window_core:acked({30000000, 10 * ?MIB}, 50, AtUs,
+    Ack = fun(AtUs, W) -> weft_window_core:acked({30000000, 10 * ?MIB}, 50, {AtUs, undefined},
                                                  weft_window_core:limited(W)) end,
     Bytes = fun(Window) ->
                 weft_window_core:bytes(lists:foldl(Ack, Window, lists:seq(0, 1000000, 10000)))
@@ -158,7 +234,7 @@ a_short_path_over_a_gateway_has_twice_as_much_test() ->
 
 %% What was learned of one path does not hold for another.
 a_new_path_is_learned_anew_test() ->
-    Ack = fun(AtUs, W) -> weft_window_core:acked({9000000, 0}, 20000, AtUs,
+    Ack = fun(AtUs, W) -> weft_window_core:acked({9000000, 0}, 20000, {AtUs, undefined},
                                                  weft_window_core:limited(W)) end,
     Wide = lists:foldl(Ack, weft_window_core:new(262144, 64 * ?MIB),
                        lists:seq(0, 1000000, 10000)),

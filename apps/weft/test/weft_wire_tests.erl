@@ -32,7 +32,7 @@ any_bytes_are_a_packet_of_some_kind_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(prop_any_bytes(), [{numtests, 5000}, quiet]))}.
 
 prop_any_bytes() ->
-    ?FORALL(Bytes, oneof([binary(), ?LET({Type, Rest}, {range(0, 9), binary()},
+    ?FORALL(Bytes, oneof([binary(), ?LET({Type, Rest}, {range(0, 15), binary()},
                                          <<Type, Rest/binary>>)]),
             is_packet(weft_wire:decode(Bytes), Bytes)).
 
@@ -91,6 +91,9 @@ is_packet({data, Label, Sequence, Kind, Payload}, _) ->
         andalso is_kind(Kind, Sequence);
 is_packet({ack, Label, Sequence}, _) -> is_label(Label) andalso is_sequence(Sequence);
 is_packet({tick, Label}, _) -> is_label(Label);
+is_packet({times, Label}, _) -> is_label(Label);
+is_packet({arrived, Label, Sequence, AtUs}, _) ->
+    is_label(Label) andalso is_sequence(Sequence) andalso is_integer(AtUs);
 is_packet({open, Label, #{mode := Mode, hops := Hops, session := <<_:128>>, received := Received,
                           source := Source, target := Target}}, _) ->
     is_label(Label) andalso lists:member(Mode, [new, resume]) andalso Hops < 256
@@ -123,6 +126,7 @@ labelled() ->
     oneof([{data, label(), sequence(),
             oneof([handshake, frames, frames_ack, part, part_ack]), binary()},
            bypass(), {ack, label(), sequence()}, {tick, label()}, {accept, label(), sequence()},
+           {times, label()}, {arrived, label(), sequence(), time_us()},
            {incarnation, label(), sequence()},
            {close, label(), oneof(?REASONS)}, {open, label(), open()}]).
 
@@ -161,6 +165,8 @@ encode({control, Core, Payload}) -> weft_wire:control(Core, Payload);
 encode({data, Label, Sequence, Kind, Payload}) -> weft_wire:data(Label, Sequence, Kind, Payload);
 encode({ack, Label, Sequence}) -> weft_wire:ack(Label, Sequence);
 encode({tick, Label}) -> weft_wire:tick(Label);
+encode({times, Label}) -> weft_wire:times(Label);
+encode({arrived, Label, Sequence, AtUs}) -> weft_wire:arrived(Label, Sequence, AtUs);
 encode({open, Label, Open}) -> weft_wire:open(Label, Open);
 encode({accept, Label, Sequence}) -> weft_wire:accept(Label, Sequence);
 encode({incarnation, Label, Incarnation}) -> weft_wire:incarnation(Label, Incarnation);

@@ -5,7 +5,7 @@
 -module(weft_bench_throughput).
 -behaviour(weft_bench_workload).
 
--export([cells/1, run/2, links/1, flood/5]).
+-export([cells/1, run/2, links/1, flood/5, flood_between/5]).
 
 -define(KB, 1024).
 -define(MB, 1048576).
@@ -86,16 +86,24 @@ run(#{with := #{payload := Payload, duration_ms := DurationMs}} = Cell, Nodes) -
             weft_bench_flood:limit(), TimeoutMs :: pos_integer()) ->
           {ElapsedUs :: pos_integer(), Messages :: pos_integer()}.
 flood(Nodes, Pairs, Payload, Limit, TimeoutMs) ->
-    {Collector, Sinks} = weft_bench_nodes:call(Nodes, b, weft_bench_flood, start_sinks,
+    flood_between({a, b}, Nodes, {Pairs, Payload}, Limit, TimeoutMs).
+
+%% @doc The same between two nodes.
+-spec flood_between({From :: weft_bench_nodes:role(), To :: weft_bench_nodes:role()},
+                    weft_bench_nodes:nodes(), {Pairs :: pos_integer(), weft_bench_flood:payload()},
+                    weft_bench_flood:limit(), TimeoutMs :: pos_integer()) ->
+          {ElapsedUs :: pos_integer(), Messages :: pos_integer()}.
+flood_between({From, To}, Nodes, {Pairs, Payload}, Limit, TimeoutMs) ->
+    {Collector, Sinks} = weft_bench_nodes:call(Nodes, To, weft_bench_flood, start_sinks,
                                                {[Pairs], TimeoutMs}),
     Mode = weft_bench_workload:mode(Nodes, purpose(Payload)),
-    StartUs = weft_bench_nodes:call(Nodes, a, weft_bench_flood, flood,
+    StartUs = weft_bench_nodes:call(Nodes, From, weft_bench_flood, flood,
                                     {[Mode, Sinks, Payload, Limit], TimeoutMs}),
-    {ok, LastUs, Messages} = weft_bench_nodes:call(Nodes, b, weft_bench_flood, await_sinks,
+    {ok, LastUs, Messages} = weft_bench_nodes:call(Nodes, To, weft_bench_flood, await_sinks,
                                                    {[Collector, TimeoutMs], TimeoutMs + 1000}),
     %% Each was read from the clock of its node.
-    {weft_bench_clock:between_us({StartUs, weft_bench_nodes:ahead_us(Nodes, a)},
-                                 {LastUs, weft_bench_nodes:ahead_us(Nodes, b)}), Messages}.
+    {weft_bench_clock:between_us({StartUs, weft_bench_nodes:ahead_us(Nodes, From)},
+                                 {LastUs, weft_bench_nodes:ahead_us(Nodes, To)}), Messages}.
 
 purpose({binary, Bytes}) when Bytes >= ?STREAM_BYTES -> stream;
 purpose(_Small) -> message.

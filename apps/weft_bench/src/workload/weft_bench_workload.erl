@@ -46,9 +46,9 @@
 %% @doc The workloads that are here.
 -spec modules() -> [module(), ...].
 modules() ->
-    [weft_bench_throughput, weft_bench_latency, weft_bench_calls, weft_bench_slow_receiver,
-     weft_bench_fan_out, weft_bench_peers, weft_bench_busy, weft_bench_mesh, weft_bench_form,
-     weft_bench_idle, weft_bench_connection].
+    [weft_bench_throughput, weft_bench_both_ways, weft_bench_latency, weft_bench_calls,
+     weft_bench_slow_receiver, weft_bench_fan_out, weft_bench_peers, weft_bench_busy,
+     weft_bench_mesh, weft_bench_form, weft_bench_idle, weft_bench_connection].
 
 %% @doc The cells of workloads, each with its module.
 -spec cells([module()], scope()) -> [cell()].

@@ -11,8 +11,8 @@
 %% run           name of the run, its start: 20260131T093000
 %% suite         the workload's group: a to k, orbit, aco, de_bench, im, city,
 %%               store, rest, hour
-%% workload      small | bulk | call_beside_bulk | call_beside_flood | call_beside_large | unicast |
-%%               echo | key_value | key_value_paced | terms | maps | slow_receiver | fan_out |
+%% workload      small | bulk | both_ways | call_beside_bulk | call_beside_flood |
+%%               call_beside_large | unicast | echo | key_value | key_value_paced | terms | maps | slow_receiver | fan_out |
 %%               peers | call | call_paused | erpc | rpc | mesh_calls |
 %%               call_to_busy | call_to_busy_one | call_to_high | call_from_busy | flood_to_busy |
 %%               flood_from_busy | orbit |
@@ -89,6 +89,7 @@ metrics() ->
     [{messages_per_s, "1/s", more, "messages received per second, all pairs together"},
      {megabytes_per_s, "MB/s", more, "payload received per second, 10^6 bytes"},
      {cpu_us_per_message, "us", less, "user and system time of all nodes, per message"},
+     {slower_megabytes_per_s, "MB/s", more, "payload of the slower of two directions"},
      {background_megabytes_per_s, "MB/s", more, "payload of the background streams"},
      {background_messages_per_s, "1/s", more, "messages of the background streams"},
      {latency_p50_us, "us", less, "half of the calls took at most this"},

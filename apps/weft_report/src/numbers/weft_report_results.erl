@@ -262,6 +262,8 @@ headline_metrics(<<"stores ", _/binary>>) ->
     [<<"calls_per_s">>, <<"latency_p50_us">>, <<"latency_p99_us">>, <<"failed_operations">>,
      <<"lost_keys">>];
 headline_metrics(<<"bencherl ", _/binary>>) -> [<<"run_us">>];
+headline_metrics(<<"both_ways">>) ->
+    [<<"megabytes_per_s">>, <<"slower_megabytes_per_s">>, <<"cpu_us_per_message">>];
 headline_metrics(<<"peers">>) -> [<<"lookup_ns">>];
 headline_metrics(<<"form">>) -> [<<"formed_s">>, <<"forming_cpu_ms">>];
 headline_metrics(<<"idle">>) -> [<<"idle_percent">>, <<"idle_wakeups_per_s">>];

@@ -148,6 +148,7 @@ metric(<<"messages_per_s">>) -> "messages";
 metric(<<"megabytes_per_s">>) -> "payload";
 metric(<<"calls_per_s">>) -> "calls";
 metric(<<"cpu_us_per_message">>) -> "CPU per message";
+metric(<<"slower_megabytes_per_s">>) -> "slower direction";
 metric(<<"background_megabytes_per_s">>) -> "background payload";
 metric(<<"background_messages_per_s">>) -> "background messages";
 metric(<<"latency_p50_us">>) -> "p50";

@@ -94,7 +94,7 @@ event({timer, step}, NowMs, Session, Switches) ->
     done([], NowMs, Next, Sent);
 event({timer, connected}, NowMs, Session, Switches) ->
     #session{stream = Lent} = lent(Switches, Session),
-    {News, Stream, Effects} = weft_sim_stream:connected(Lent),
+    {News, Stream, Effects} = weft_sim_stream:connected(NowMs, Lent),
     done(News, NowMs, Session#session{stream = Stream}, [{after_ms, 0, run} | Effects]);
 event({timer, setup}, _NowMs, #session{peer_incarnation = undefined} = Session, Switches) ->
     {[{over, setup_timeout}], Session, Switches, []};

@@ -14,7 +14,7 @@
 %% earlier session. None may be believed. News that is true comes from the scenario.
 -module(weft_sim_stream).
 
--export([initiator/4, acceptor/6, lend/2, links/1, connect/2, connected/1, handle/3, died/3, sent/2,
+-export([initiator/4, acceptor/6, lend/2, links/1, connect/2, connected/2, handle/3, died/3, sent/2,
          rest/1, core/1, room/1, window_bytes/1, flush/2, push/5, info/1]).
 -export_type([stream/0, news/0]).
 
@@ -122,18 +122,25 @@ control({timer, news}, NowMs, Stream) ->
     false_news(NowMs, Stream);
 control({timer, Timer}, NowMs, Stream) ->
     event(Timer, NowMs, Stream);
-control({told, {weft_ack, Sequence}}, NowMs, #stream{core = Core0} = Stream) ->
-    {Core, Effects} = weft_stream_core:acked(Sequence, 1000 * NowMs, Core0),
-    carry_out(Effects, NowMs, Stream#stream{core = Core}, []);
+control({told, {weft_ack, Sequence}}, NowMs, Stream) ->
+    acked(Sequence, undefined, NowMs, Stream);
+control({told, {weft_ack, Sequence, AtUs}}, NowMs, Stream) ->
+    acked(Sequence, AtUs, NowMs, Stream);
 control({told, {weft_path, closed, Link, Label, Reason}}, NowMs, Stream) ->
     closed(Link, Label, Reason, NowMs, Stream);
 control({told, Message}, NowMs, Stream) ->
     event(erlang:delete_element(1, Message), NowMs, Stream);
-control({input, Lane, {tick, Label}}, _NowMs, #stream{input = Input0} = Stream) ->
+control({input, Lane, {tick, Label}}, NowMs, #stream{input = Input0} = Stream) ->
     {IsToAnswer, Input} = weft_input_core:tick(Input0),
-    acknowledge(IsToAnswer, Lane, Label, count(tick_in, Stream#stream{input = Input}));
+    acknowledge(IsToAnswer, Lane, Label, NowMs, count(tick_in, Stream#stream{input = Input}));
+control({input, Lane, {times, Label}}, _NowMs, #stream{input = Input} = Stream) ->
+    {Stream#stream{input = weft_input_core:times(Lane, Label, Input)}, []};
 control({input, Lane, {data, Label, Sequence, Kind, Payload}}, NowMs, Stream) ->
     data(Lane, Label, {Sequence, Kind, Payload}, NowMs, count(payload_in, Stream)).
+
+acked(Sequence, PeerUs, NowMs, #stream{core = Core0} = Stream) ->
+    {Core, Effects} = weft_stream_core:acked(Sequence, PeerUs, 1000 * NowMs, Core0),
+    carry_out(Effects, NowMs, Stream#stream{core = Core}, []).
 
 %% Two looks at one moment would see the same at both ends: they come a bit late, as timers do.
 look(NowMs, #stream{ticker = Ticker0, rand = Rand0} = Stream0) ->
@@ -238,11 +245,10 @@ effect({drop, Link, Label}, NowMs, Stream) ->
     said(Link, {drop, Label}, NowMs, Stream);
 effect({accept, Lane, Label}, _NowMs, Stream) ->
     write(Lane, weft_wire:accept(Label, received(Stream)), Stream);
-effect({tick, Lanes, Label}, _NowMs, Stream0) ->
-    lists:foldl(fun(Lane, {Stream1, Effects}) ->
-                    {Stream, Written} = write(Lane, weft_wire:tick(Label), Stream1),
-                    {Stream, Effects ++ Written}
-                end, {Stream0, []}, Lanes);
+effect({tick, Lanes, Label}, _NowMs, Stream) ->
+    write_to_all(Lanes, weft_wire:tick(Label), Stream);
+effect({times, Lanes, Label}, _NowMs, Stream) ->
+    write_to_all(Lanes, weft_wire:times(Label), Stream);
 effect({incarnation, Lane, Label}, _NowMs, #stream{incarnation = Incarnation} = Stream) ->
     write(Lane, weft_wire:incarnation(Label, Incarnation), Stream);
 effect(woken, _NowMs, Stream) ->
@@ -285,6 +291,12 @@ write(Lane, Packet, #stream{switches = Switches0} = Stream) ->
     {Sent, Switches} = weft_sim_switches:write(Lane, Packet, Switches0),
     {Stream#stream{switches = Switches}, Sent}.
 
+write_to_all(Lanes, Packet, Stream0) ->
+    lists:foldl(fun(Lane, {Stream1, Effects}) ->
+                    {Stream, Written} = write(Lane, Packet, Stream1),
+                    {Stream, Effects ++ Written}
+                end, {Stream0, []}, Lanes).
+
 said(Link, Message, NowMs, Stream) ->
     switched(fun(S) -> weft_sim_switches:message(Link, Message, S) end, NowMs, Stream).
 
@@ -305,25 +317,27 @@ data(Lane, Label, {Sequence, Kind, Payload}, NowMs,
      #stream{input = Input0, overflows = Overflows, news = News} = Stream) ->
     case weft_input_core:data(Sequence, Kind, Payload, Lane, Label, Input0) of
         {Deliveries, IsToAnswer, Input} ->
-            acknowledge(IsToAnswer, Lane, Label,
+            acknowledge(IsToAnswer, Lane, Label, NowMs,
                         Stream#stream{input = Input, news = lists:reverse(Deliveries, News)});
         overflow ->
             switched(fun(S) -> weft_sim_switches:overflow(Lane, Label, S) end, NowMs,
                      Stream#stream{overflows = Overflows + 1})
     end.
 
-acknowledge(true, Lane, Label, Stream) ->
-    write(Lane, weft_wire:ack(Label, received(Stream)), Stream);
-acknowledge(false, _Lane, _Label, Stream) ->
+%% Each node has a clock of its own.
+acknowledge(true, Lane, Label, NowMs, #stream{input = Input, own = Own} = Stream) ->
+    NowUs = 1000 * NowMs + erlang:phash2(Own),
+    write(Lane, weft_input_core:answer(Lane, Label, NowUs, Input), Stream);
+acknowledge(false, _Lane, _Label, _NowMs, Stream) ->
     {Stream, []}.
 
 %% @doc The VM takes what came for it, from now on.
--spec connected(stream()) -> {[news()], stream(), weft_core:effects()}.
-connected(#stream{input = Input0, news = News} = Stream0) ->
+-spec connected(NowMs :: integer(), stream()) -> {[news()], stream(), weft_core:effects()}.
+connected(NowMs, #stream{input = Input0, news = News} = Stream0) ->
     {Frames, Unanswered, Input} = weft_input_core:connected(connected, Input0),
     Connected = Stream0#stream{input = Input, news = lists:reverse(Frames, News)},
     {Stream, Effects} = case Unanswered of
-                            {Lane, Label} -> acknowledge(true, Lane, Label, Connected);
+                            {Lane, Label} -> acknowledge(true, Lane, Label, NowMs, Connected);
                             none -> {Connected, []}
                         end,
     answer(Stream, Effects).

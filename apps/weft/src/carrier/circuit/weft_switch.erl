@@ -114,6 +114,9 @@ here({data, Label, Sequence, Kind, Payload}, Session, _Raw, Lane,
     end;
 here({tick, Label}, Session, Raw, Lane, #switch{inputs = Inputs} = Switch) ->
     Input = weft_input:tick(Lane, Label, byte_size(Raw), map_get(Session, Inputs)),
+    Switch#switch{inputs = Inputs#{Session := Input}};
+here({times, Label}, Session, _Raw, Lane, #switch{inputs = Inputs} = Switch) ->
+    Input = weft_input:times(Lane, Label, map_get(Session, Inputs)),
     Switch#switch{inputs = Inputs#{Session := Input}}.
 
 relay(Relay, Label, Raw, #switch{core = Core0, relayed_bytes = Relayed} = Switch) ->
@@ -190,6 +193,10 @@ elsewhere({data, _, Sequence, Kind, Payload}, Session, From, Lane, Label,
 elsewhere({tick, _}, Session, _From, Lane, Label, #switch{inputs = Inputs} = Switch)
   when is_map_key(Session, Inputs) ->
     Input = weft_input:tick(Lane, Label, 5, map_get(Session, Inputs)),
+    Switch#switch{inputs = Inputs#{Session := Input}};
+elsewhere({times, _}, Session, _From, Lane, Label, #switch{inputs = Inputs} = Switch)
+  when is_map_key(Session, Inputs) ->
+    Input = weft_input:times(Lane, Label, map_get(Session, Inputs)),
     Switch#switch{inputs = Inputs#{Session := Input}};
 elsewhere({close, _, Reason}, Session, From, _Lane, Label, Switch) ->
     Session ! {weft_path, closed, From, Label, Reason},

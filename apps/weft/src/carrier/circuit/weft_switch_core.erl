@@ -172,8 +172,12 @@ local_packet({data, _, _, _, _}, _Lane, #local{session = Session, input = Input}
     input(Session, Input, Switch);
 local_packet({tick, _}, _Lane, #local{session = Session, input = Input}, Switch) ->
     input(Session, Input, Switch);
+local_packet({times, _}, _Lane, #local{session = Session, input = Input}, Switch) ->
+    input(Session, Input, Switch);
 local_packet({ack, _, Sequence}, _Lane, #local{session = Session}, Switch) ->
     {done, Switch, [{tell, Session, {weft_ack, Sequence}}]};
+local_packet({arrived, _, Sequence, AtUs}, _Lane, #local{session = Session}, Switch) ->
+    {done, Switch, [{tell, Session, {weft_ack, Sequence, AtUs}}]};
 local_packet({accept, Label, Received}, _Lane, #local{session = Session, kind = Kind},
              #switch{link = Link} = Switch) ->
     {done, Switch, [{tell, Session, {weft_path, accepted, Link, lanes_for(Kind, Switch), Label,

@@ -14,16 +14,19 @@
 %% Acknowledgements are sent when the sender asks for one (`weft_outbound_core'). A tick of the peer
 %% asks, too, for what no other asked for. If nothing came since the last tick that was answered,
 %% there is nothing to say: an acknowledgement is lost with its lane only, and then what it was for
-%% comes again.
+%% comes again. Whoever asks for times, on a lane, gets with each acknowledgement on that lane the
+%% time at which it was sent (`weft_window_core' says what for).
 -module(weft_inbound_core).
 
--export([new/1, accept/4, ticked/1, received/1]).
+-export([new/1, accept/4, ticked/1, received/1, times/3, answer/4]).
 -export_type([state/0, delivery/0]).
 
 %% On the way of each message: not calls.
 -compile({inline, [asks/1, delivery/2]}).
 
 -define(ENTRY_BYTES, 100).
+%% A link has fewer lanes.
+-define(TIMED_MAX, 64).
 
 -record(inbound, {received = 0 :: weft_wire:sequence(),
                   %% The last number that was acknowledged because of a tick.
@@ -34,10 +37,13 @@
                   %% Floor.
                   following = #{} :: #{weft_wire:sequence() => waiting()},
                   rising = gb_sets:new() :: gb_sets:set(waiting()),
-                  early_bytes_max :: pos_integer()}).
+                  early_bytes_max :: pos_integer(),
+                  %% Where times are asked for: on these lanes of one circuit.
+                  timed = [] :: [{lane(), weft_wire:label()}]}).
 -opaque state() :: #inbound{}.
 %% whole: frames that may come between the parts of others, and are none of these.
 -type delivery() :: {handshake | frames | whole | part, binary()}.
+-type lane() :: term().
 -type waiting() :: {Floor :: weft_wire:sequence(), weft_wire:sequence()}.
 
 -spec new(EarlyBytesMax :: pos_integer()) -> state().
@@ -66,7 +72,13 @@ accept(Sequence, Kind, Payload, #inbound{received = Received, early = Early,
                 true -> overflow;
                 false -> {Deliveries, asks(Kind) orelse State1#inbound.received > Received, State1}
             end
-    end.
+    end;
+accept(Sequence, Kind, Payload, Before) ->
+    accept(Sequence, Kind, Payload, changed(Before)).
+
+%% The state as this version keeps it. Before, nobody asked for times.
+changed(Before) when tuple_size(Before) =:= #inbound.timed - 1 ->
+    erlang:append_element(Before, []).
 
 take(#inbound{received = Received, early = Early, early_bytes = Bytes} = State, Acc) ->
     case maps:take(Received + 1, Early) of
@@ -128,14 +140,35 @@ risen(Sequence, #inbound{early = Early, early_bytes = Bytes} = State, Acc) ->
 %% @doc A tick came. Says whether it is to be answered by an acknowledgement.
 -spec ticked(state()) -> {boolean(), state()}.
 ticked(#inbound{received = Received, told = Received} = State) -> {false, State};
-ticked(#inbound{received = Received} = State) -> {true, State#inbound{told = Received}}.
+ticked(#inbound{received = Received} = State) -> {true, State#inbound{told = Received}};
+ticked(Before) -> ticked(changed(Before)).
 
 %% Empty payloads take memory too.
 cost(Payload) -> byte_size(Payload) + ?ENTRY_BYTES.
 
 %% @doc Everything up to this number has been delivered.
 -spec received(state()) -> weft_wire:sequence().
-received(#inbound{received = Received}) -> Received.
+received(#inbound{received = Received}) -> Received;
+received(Before) -> received(changed(Before)).
+
+%% @doc The peer asks for times on that lane. What was asked for another circuit is over.
+-spec times(lane(), weft_wire:label(), state()) -> state().
+times(Lane, Label, #inbound{timed = Timed} = State) ->
+    Others = [Other || {Of, Under} = Other <- Timed, Under =:= Label, Of =/= Lane],
+    State#inbound{timed = lists:sublist([{Lane, Label} | Others], ?TIMED_MAX)};
+times(Lane, Label, Before) -> times(Lane, Label, changed(Before)).
+
+%% @doc The packet that acknowledges, on that lane, all that was received.
+-spec answer(lane(), weft_wire:label(), NowUs :: integer(), state()) -> iodata().
+answer(_Lane, Label, _NowUs, #inbound{timed = [], received = Received}) ->
+    weft_wire:ack(Label, Received);
+answer(Lane, Label, NowUs, #inbound{timed = Timed, received = Received}) ->
+    case lists:member({Lane, Label}, Timed) of
+        true -> weft_wire:arrived(Label, Received, NowUs);
+        false -> weft_wire:ack(Label, Received)
+    end;
+answer(Lane, Label, NowUs, Before) ->
+    answer(Lane, Label, NowUs, changed(Before)).
 
 asks(frames_ack) -> true;
 asks(part_ack) -> true;

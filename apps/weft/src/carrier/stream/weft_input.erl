@@ -8,7 +8,7 @@
 %% `weft_input_proc'.
 -module(weft_input).
 
--export([new/3, data/6, tick/4, connected/2, session/1]).
+-export([new/3, data/6, tick/4, times/3, connected/2, session/1]).
 -export_type([input/0]).
 
 %% On the way of each message: not calls.
@@ -32,9 +32,8 @@ data(Sequence, Kind, Payload, Lane, Label, Input0) ->
     case weft_input_core:data(Sequence, Kind, Payload, Lane, Label, Input0) of
         {Deliveries, IsToAnswer, Input} ->
             deliver(Deliveries, Input),
-            Received = weft_input_core:received(Input),
-            weft_session_counters:set_received(Counters, Received),
-            IsToAnswer andalso acknowledge(Lane, Label, Received),
+            weft_session_counters:set_received(Counters, weft_input_core:received(Input)),
+            IsToAnswer andalso acknowledge(Lane, Label, Input),
             {ok, Input};
         overflow ->
             overflow
@@ -45,12 +44,17 @@ data(Sequence, Kind, Payload, Lane, Label, Input0) ->
 tick(Lane, Label, Bytes, Input0) ->
     weft_session_counters:tick_in(weft_input_core:counters(Input0), Bytes),
     {IsToAnswer, Input} = weft_input_core:tick(Input0),
-    IsToAnswer andalso acknowledge(Lane, Label, weft_input_core:received(Input)),
+    IsToAnswer andalso acknowledge(Lane, Label, Input),
     Input.
 
+%% @doc The peer asks for times on that lane.
+-spec times(weft_lane:lane(), weft_wire:label(), input()) -> input().
+times(Lane, Label, Input) -> weft_input_core:times(Lane, Label, Input).
+
 %% A lost acknowledgement is repeated by the next; a broken lane makes the session resume.
-acknowledge(Lane, Label, Received) ->
-    _ = weft_lane:answer(Lane, weft_wire:ack(Label, Received), 13),
+acknowledge(Lane, Label, Input) ->
+    Packet = weft_input_core:answer(Lane, Label, erlang:monotonic_time(microsecond), Input),
+    _ = weft_lane:answer(Lane, Packet, iolist_size(Packet)),
     ok.
 
 %% @doc The handle is known: the VM takes what waited and all that follows.
@@ -59,7 +63,7 @@ connected(Handle, Input0) ->
     {Frames, Unanswered, Input} = weft_input_core:connected(Handle, Input0),
     deliver(Frames, Input),
     case Unanswered of
-        {Lane, Label} -> acknowledge(Lane, Label, weft_input_core:received(Input));
+        {Lane, Label} -> acknowledge(Lane, Label, Input);
         none -> ok
     end,
     Input.

@@ -11,7 +11,8 @@
 %% first). They are not acknowledged before, so the peer's window bounds them.
 -module(weft_input_core).
 
--export([new/3, data/6, tick/1, connected/2, received/1, session/1, counters/1, handle/1]).
+-export([new/3, data/6, tick/1, times/3, connected/2, received/1, answer/4, session/1, counters/1,
+         handle/1]).
 -export_type([input/0, delivery/0]).
 
 -record(input, {session :: term(),
@@ -90,6 +91,11 @@ tick(#input{inbound = Inbound0} = Input) ->
     {IsNew, Inbound} = weft_inbound_core:ticked(Inbound0),
     {IsNew, Input#input{inbound = Inbound}}.
 
+%% @doc The peer asks for times on that lane.
+-spec times(lane(), weft_wire:label(), input()) -> input().
+times(Lane, Label, #input{inbound = Inbound} = Input) ->
+    Input#input{inbound = weft_inbound_core:times(Lane, Label, Inbound)}.
+
 %% @doc The handle is known: the VM takes what waited, in that order, and all that follows. Says
 %% where to acknowledge then, if that was asked for meanwhile.
 -spec connected(Handle :: term(), input()) ->
@@ -101,6 +107,11 @@ connected(Handle, #input{waiting = Waiting, unanswered = Unanswered} = Input) ->
 %% @doc Everything up to this number has been received.
 -spec received(input()) -> weft_wire:sequence().
 received(#input{inbound = Inbound}) -> weft_inbound_core:received(Inbound).
+
+%% @doc The packet that acknowledges, on that lane, all that was received.
+-spec answer(lane(), weft_wire:label(), NowUs :: integer(), input()) -> iodata().
+answer(Lane, Label, NowUs, #input{inbound = Inbound}) ->
+    weft_inbound_core:answer(Lane, Label, NowUs, Inbound).
 
 -spec session(input()) -> Session :: term().
 session(#input{session = Session}) -> Session.

@@ -56,6 +56,8 @@ handle_info({weft_packet, _, From, Lane, Label, {data, _, Sequence, Kind, Payloa
     end;
 handle_info({weft_packet, _, _From, Lane, Label, {tick, _}}, Input) ->
     {noreply, weft_input:tick(Lane, Label, 5, Input)};
+handle_info({weft_packet, _, _From, Lane, Label, {times, _}}, Input) ->
+    {noreply, weft_input:times(Lane, Label, Input)};
 handle_info({weft_packet, _, From, _Lane, Label, {close, _, Reason}}, Input) ->
     weft_input:session(Input) ! {weft_path, closed, From, Label, Reason},
     {noreply, Input};

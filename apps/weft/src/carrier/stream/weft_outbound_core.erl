@@ -14,7 +14,7 @@
 %% which payloads have to be delivered before them (`weft_bypass_queue').
 -module(weft_outbound_core).
 
--export([new/2, lanes/2, relayed/2, room/1, room/2, push/5, acked/3, losses/2, resume/2,
+-export([new/2, lanes/2, relayed/2, room/1, room/2, push/5, acked/4, losses/2, resume/2,
          is_acked/1, unacked_bytes/1, window_bytes/1, window/1, code_change/1, items/1]).
 -export_type([state/0, item/0]).
 
@@ -135,17 +135,19 @@ asked(NowUs, #outbound{last = Last, asked = Asked} = State) ->
 %% @doc The peer has received everything up to Sequence. Adapts the window to that. Old and repeated
 %% news changes nothing. `ask' if the window has become smaller than what is under way and no
 %% acknowledgement of that was asked for: then the caller has to ask, because nothing else will.
-%% `doubt' if the kernel is to be asked how much was lost.
--spec acked(weft_wire:sequence(), NowUs :: integer(), state()) -> {ok | ask | doubt, state()}.
-acked(Sequence, NowUs, #outbound{unacked_bytes = Before, acked = Acked0} = State0) ->
+%% `doubt' if the kernel is to be asked how much was lost, `times' if the peer is to be asked to say
+%% with acknowledgements when it sent them. PeerUs is that time, by its clock, if it says so.
+-spec acked(weft_wire:sequence(), PeerUs :: integer() | undefined, NowUs :: integer(), state()) ->
+          {ok | ask | doubt | times, state()}.
+acked(Sequence, PeerUs, NowUs, #outbound{unacked_bytes = Before, acked = Acked0} = State0) ->
     case received(Sequence, State0) of
         #outbound{acked = Acked0} = Same ->
             {ok, Same};
         #outbound{unacked_bytes = Unacked, acked = Acked, asked = Asked0} = State1 ->
             {AtUs, Asked} = answered(Acked, Asked0, undefined),
             RoundTripUs = case AtUs of undefined -> undefined; _ -> NowUs - AtUs end,
-            Window = weft_window_core:acked({Before - Unacked, Unacked}, RoundTripUs, NowUs,
-                                            State1#outbound.window),
+            Window = weft_window_core:acked({Before - Unacked, Unacked}, RoundTripUs,
+                                            {NowUs, PeerUs}, State1#outbound.window),
             ask_if_full(State1#outbound{window = Window, asked = Asked})
     end.
 
@@ -172,7 +174,13 @@ ask_if_full(#outbound{unasked_bytes = Unasked, window = Window} = State) ->
     case {Unasked > 0 andalso not room(State), weft_window_core:is_in_doubt(Window)} of
         {true, _} -> {ask, State#outbound{unasked_bytes = 0}};
         {false, true} -> {doubt, State};
-        {false, false} -> {ok, State}
+        {false, false} -> ask_times(State)
+    end.
+
+ask_times(#outbound{window = Window} = State) ->
+    case weft_window_core:wants_times(Window) of
+        true -> {times, State#outbound{window = weft_window_core:times_asked(Window)}};
+        false -> {ok, State}
     end.
 
 %% @doc So much was lost on the lanes (`weft_window_core:losses/2').

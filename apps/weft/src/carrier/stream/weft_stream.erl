@@ -111,9 +111,10 @@ ended(#stream{core = Core, id = Id}) ->
 
 %% @doc What a message to the owner means for the stream; `unknown' if nothing.
 -spec handle(term(), stream()) -> {outcome(), stream()} | unknown.
-handle({weft_ack, Sequence}, #stream{core = Core0} = Stream) ->
-    {Core, Effects} = weft_stream_core:acked(Sequence, now_us(), Core0),
-    {ok, carry_out(Effects, Stream#stream{core = Core})};
+handle({weft_ack, Sequence}, Stream) ->
+    acked(Sequence, undefined, Stream);
+handle({weft_ack, Sequence, AtUs}, Stream) ->
+    acked(Sequence, AtUs, Stream);
 handle({weft_lane, ready, Socket}, Stream) ->
     {ok, lane_ready(Socket, Stream)};
 handle({weft_path, closed, Link, Label, Reason}, Stream) ->
@@ -134,6 +135,10 @@ handle(Message, Stream) when element(1, Message) =:= weft_path ->
     event(erlang:delete_element(1, Message), Stream);
 handle(_Message, _Stream) ->
     unknown.
+
+acked(Sequence, AtUs, #stream{core = Core0} = Stream) ->
+    {Core, Effects} = weft_stream_core:acked(Sequence, AtUs, now_us(), Core0),
+    {ok, carry_out(Effects, Stream#stream{core = Core})}.
 
 event(Event, #stream{core = Core0} = Stream) ->
     {Outcome, Core, Effects} = weft_stream_core:handle(Event, now_us(), Core0),
@@ -210,7 +215,11 @@ effect({accept, Lane, Label}, #stream{counters = Counters} = Stream) ->
 effect({tick, Lanes, Label}, Stream) ->
     write_tick(Lanes, Label),
     Stream;
-%% An older node ignores it.
+%% An older node ignores these two.
+effect({times, Lanes, Label}, Stream) ->
+    Packet = weft_wire:times(Label),
+    lists:foreach(fun(Lane) -> weft_lane:answer(Lane, Packet, iolist_size(Packet)) end, Lanes),
+    Stream;
 effect({incarnation, Lane, Label}, Stream) ->
     _ = weft_lane:send(Lane, weft_wire:incarnation(Label, weft_identity:incarnation()), 13),
     Stream;

@@ -19,7 +19,7 @@
 %% what it has when it is reached by another path.
 -module(weft_stream_core).
 
--export([initiator/2, acceptor/4, connect/2, close/1, handle/3, acked/3, relayed/2, lane_ready/2,
+-export([initiator/2, acceptor/4, connect/2, close/1, handle/3, acked/4, relayed/2, lane_ready/2,
          say_accepted/1, room/1, room/2, can_send/1, to_flush/1, window_bytes/1, push/5, flush/2,
          sent/4, lanes/1, tick/1, spare/1, rest/2, incarnation/1, last_break/1, info/1,
          code_change/1]).
@@ -50,6 +50,8 @@
         weft_path_search:effect()
         %% To be written, outside of the numbering. What was received is said with the first.
       | {accept, lane(), label()} | {incarnation, lane(), label()} | weft_stream_tick:effect()
+        %% With each acknowledgement on these lanes the peer is to say when it sent it.
+      | {times, [lane()], label()}
         %% For what the kernel's ticker asks (`weft_session_counts'), and for counters of the node.
       | {for_ticker, path_in} | {count, resumes | repairs}
         %% To be asked of the kernel.
@@ -375,13 +377,17 @@ sent(Lane, Bytes, Outcome, #stream{path = #path{lanes = Lanes0} = Path} = Stream
 %% @doc The peer has received everything up to that number. To ask for an acknowledgement a tick is
 %% sent on each lane: the last of them to arrive comes after all that was sent. Neither counts for
 %% the ticker: the link of the peer acknowledges, and these ticks are not what the ticker sends.
--spec acked(weft_wire:sequence(), NowUs :: integer(), state()) -> {state(), [effect()]}.
-acked(Sequence, NowUs, #stream{out = Out0, path = Path} = Stream) ->
-    case {weft_outbound_core:acked(Sequence, NowUs, Out0), Path} of
+%% PeerUs is when the peer sent the acknowledgement, by its clock, if it says so.
+-spec acked(weft_wire:sequence(), PeerUs :: integer() | undefined, NowUs :: integer(), state()) ->
+          {state(), [effect()]}.
+acked(Sequence, PeerUs, NowUs, #stream{out = Out0, path = Path} = Stream) ->
+    case {weft_outbound_core:acked(Sequence, PeerUs, NowUs, Out0), Path} of
         {{ask, Out}, #path{label = Label, lanes = Lanes}} ->
             {Stream#stream{out = Out}, [{tick, weft_lane_turns:all(Lanes), Label}]};
         {{doubt, Out}, #path{lanes = Lanes}} ->
             {Stream#stream{out = Out}, [{losses, weft_lane_turns:all(Lanes)}]};
+        {{times, Out}, #path{label = Label, lanes = Lanes}} ->
+            {Stream#stream{out = Out}, [{times, weft_lane_turns:all(Lanes), Label}]};
         {{_, Out}, _} ->
             {Stream#stream{out = Out}, []}
     end.

@@ -18,10 +18,17 @@
 %% the other lanes could go on: the longest pause between acknowledgements is then added to the
 %% round trip. A receiver that is busy with a large message looks the same, and then more under way
 %% would only wait. So the kernel is asked whether anything was lost. Times are in microseconds.
+%%
+%% Where a round trip takes a millisecond or more the peer says when it sent an acknowledgement, by
+%% its own clock (`weft_inbound_core'). If it sends much, too, acknowledgements wait on their way
+%% behind that, but by its clock they do not make the rate look smaller. And their wait can be told
+%% from that of payloads, which makes the way there longer than the shortest one; the rest of what a
+%% round trip takes longer is the wait of the acknowledgement. So much more is under way, to go on
+%% meanwhile, up to a round trip and 1 ms: else both ends would widen their windows for each other.
 -module(weft_window_core).
 
--export([new/2, bytes/1, limited/1, acked/4, is_in_doubt/1, losses/2, lanes/2, relayed/2,
-         restart/1, info/1, code_change/1]).
+-export([new/2, bytes/1, limited/1, acked/4, is_in_doubt/1, losses/2, wants_times/1, times_asked/1,
+         lanes/2, relayed/2, restart/1, info/1, code_change/1]).
 -export_type([state/0]).
 
 -define(START_BYTES, 1048576).
@@ -40,6 +47,8 @@
 -define(PAUSE_MIN_US, 5000).
 -define(TIMEOUT_US, 150000).
 -define(PAUSE_MAX_US, 300000).
+%% On a shorter path 512 KiB are enough, however long acknowledgements wait behind as much.
+-define(TIMED_MIN_US, 1000).
 
 -record(window, {min :: pos_integer(),
                  max :: pos_integer(),
@@ -60,8 +69,17 @@
                  %% A pause of which it is not known whether something was lost, and how much was
                  %% when the kernel was asked last.
                  doubt_us :: pos_integer() | undefined,
-                 losses = 0 :: integer()}).
+                 losses = 0 :: integer(),
+                 %% The peer was asked for the times of its acknowledgements.
+                 times_asked = false :: boolean(),
+                 since_peer_us :: integer() | undefined,
+                 %% From here to the peer, by both clocks: the shortest, and by how much they differ.
+                 ahead_us :: integer() | undefined,
+                 %% How long acknowledgements waited at most in this interval.
+                 waited_us = 0 :: non_neg_integer()}).
 -opaque state() :: #window{}.
+%% By the clock of this node, and by that of the peer.
+-type times() :: {NowUs :: integer(), PeerUs :: integer() | undefined}.
 
 %% @doc A window between the two bounds; if they are the same it stays.
 -spec new(MinBytes :: pos_integer(), MaxBytes :: pos_integer()) -> state().
@@ -78,7 +96,7 @@ limited(Window) -> Window#window{limited = true}.
 
 %% @doc The number of lanes that share the stream.
 -spec lanes(pos_integer(), state()) -> state().
-lanes(Lanes, Window) -> Window#window{lanes = Lanes}.
+lanes(Lanes, Window) -> Window#window{lanes = Lanes, times_asked = false}.
 
 %% @doc Does the path lead over gateways?
 -spec relayed(boolean(), state()) -> state().
@@ -91,14 +109,37 @@ restart(#window{min = Min, max = Max, lanes = Lanes, links = Links}) ->
     (new(Min, Max))#window{lanes = Lanes, links = Links}.
 
 %% @doc Bytes have been acknowledged; RoundTripUs is that of a payload that asked for it. StillOut
-%% is what is under way now.
+%% is what is under way now. PeerUs is when the peer sent the acknowledgement, if it says so.
 -spec acked({Bytes :: non_neg_integer(), StillOut :: non_neg_integer()},
-            RoundTripUs :: non_neg_integer() | undefined, NowUs :: integer(), state()) -> state().
-acked(_Acked, _RoundTripUs, _NowUs, #window{min = Same, max = Same} = Window) ->
+            RoundTripUs :: non_neg_integer() | undefined, times(), state()) -> state().
+acked(_Acked, _RoundTripUs, _Times, #window{min = Same, max = Same} = Window) ->
     Window;
-acked({Bytes, StillOut}, RoundTripUs, NowUs, #window{acked_bytes = Acked} = Window) ->
+acked({Bytes, StillOut}, RoundTripUs, {NowUs, _} = Times, #window{acked_bytes = Acked} = Window) ->
     Paused = pause(NowUs, Window#window{acked_bytes = Acked + Bytes}),
-    interval(StillOut, NowUs, round_trip(RoundTripUs, NowUs, Paused#window{last_us = NowUs})).
+    Measured = round_trip(RoundTripUs, NowUs, Paused#window{last_us = NowUs}),
+    interval(StillOut, Times, waited(RoundTripUs, Times, Measured)).
+
+%% The way there is compared with the shortest one.
+waited(RoundTripUs, {NowUs, PeerUs}, #window{ahead_us = Shortest0, round_trip_us = ShortestUs,
+                                             waited_us = Longest} = Window)
+  when is_integer(RoundTripUs), is_integer(PeerUs) ->
+    Ahead = PeerUs - (NowUs - RoundTripUs),
+    Shortest = case Shortest0 of
+                   undefined -> Ahead;
+                   _ -> min(Ahead, Shortest0)
+               end,
+    WaitedUs = RoundTripUs - ShortestUs - (Ahead - Shortest),
+    Window#window{ahead_us = Shortest, waited_us = max(Longest, WaitedUs)};
+waited(_RoundTripUs, _Times, Window) ->
+    Window.
+
+%% @doc Is the peer to be asked to say when it sends acknowledgements?
+-spec wants_times(state()) -> boolean().
+wants_times(#window{times_asked = Asked, round_trip_us = Us}) ->
+    not Asked andalso is_integer(Us) andalso Us >= ?TIMED_MIN_US.
+
+-spec times_asked(state()) -> state().
+times_asked(Window) -> Window#window{times_asked = true}.
 
 round_trip(undefined, _NowUs, Window) ->
     Window;
@@ -107,7 +148,8 @@ round_trip(Us, NowUs, Window) ->
 
 shortest(Us, NowUs, #window{probe_since_us = SinceUs, round_trip_us = Shortest} = Window)
   when is_integer(SinceUs), NowUs - Us >= SinceUs + Shortest ->
-    probe_ends(NowUs, Window#window{round_trip_us = max(Us, ?ROUND_TRIP_MIN_US)});
+    probe_ends(NowUs, Window#window{round_trip_us = max(Us, ?ROUND_TRIP_MIN_US),
+                                    ahead_us = undefined});
 shortest(Us, _NowUs, #window{round_trip_us = Shortest} = Window)
   when Shortest =:= undefined; Us =< Shortest ->
     Window#window{round_trip_us = max(Us, ?ROUND_TRIP_MIN_US)};
@@ -157,27 +199,33 @@ losses(Count, #window{doubt_us = Us, losses = Before} = Window) ->
         false -> Counted#window{doubt_us = undefined}
     end.
 
-interval(_StillOut, _NowUs, #window{round_trip_us = undefined} = Window) ->
+interval(_StillOut, _Times, #window{round_trip_us = undefined} = Window) ->
     Window;
-interval(_StillOut, NowUs, #window{probe_since_us = SinceUs, last_round_trip_us = Us} = Window)
+interval(_StillOut, {NowUs, _}, #window{probe_since_us = SinceUs, last_round_trip_us = Us} = Window)
   when is_integer(SinceUs) ->
     case NowUs - SinceUs > ?PROBE_ROUND_TRIPS * Us + ?INTERVAL_MIN_US of
         true -> probe_ends(NowUs, Window);
         false -> Window
     end;
-interval(StillOut, NowUs, #window{since_us = undefined} = Window) ->
-    next_interval(StillOut, NowUs, resized(Window));
-interval(StillOut, NowUs, #window{since_us = SinceUs, round_trip_us = RoundTripUs,
-                                  limited = Limited, acked_bytes = Acked} = Window) ->
-    case NowUs - SinceUs of
+interval(StillOut, Times, #window{since_us = undefined} = Window) ->
+    next_interval(StillOut, Times, resized(Window));
+interval(StillOut, {NowUs, _} = Times, #window{round_trip_us = RoundTripUs, limited = Limited,
+                                               acked_bytes = Acked} = Window) ->
+    case length_us(Times, Window) of
         Us when Us < RoundTripUs; Us < ?INTERVAL_MIN_US ->
             Window;
         _ when not Limited ->
-            next_interval(StillOut, NowUs, Window);
+            next_interval(StillOut, Times, Window);
         Us ->
             Resized = resized(learned(Acked / Us, Window)),
-            probe(NowUs, next_interval(StillOut, NowUs, Resized))
+            probe(NowUs, next_interval(StillOut, Times, Resized))
     end.
+
+length_us({_, PeerUs}, #window{since_peer_us = SinceUs})
+  when is_integer(PeerUs), is_integer(SinceUs), PeerUs >= SinceUs ->
+    PeerUs - SinceUs;
+length_us({NowUs, _}, #window{since_us = SinceUs}) ->
+    NowUs - SinceUs.
 
 learned(New, #window{rate = Rate} = Window) ->
     Window#window{rate = max(New, Rate * 0.85),
@@ -195,15 +243,17 @@ probe(NowUs, #window{rate = Rate, round_trip_us = Us, min = Min} = Window) ->
     Window#window{probe_since_us = NowUs,
                   bytes = min(Min, max(?PROBE_BYTES, trunc(Rate * Us / 2)))}.
 
-next_interval(StillOut, NowUs, #window{bytes = Bytes} = Window) ->
-    Window#window{since_us = NowUs, acked_bytes = 0, limited = StillOut >= Bytes}.
+next_interval(StillOut, {NowUs, PeerUs}, #window{bytes = Bytes} = Window) ->
+    Window#window{since_us = NowUs, since_peer_us = PeerUs, acked_bytes = 0, waited_us = 0,
+                  limited = StillOut >= Bytes}.
 
 resized(#window{rate = Rate} = Window) when Rate == 0 ->
     Window;
 resized(#window{rate = Rate, gain = Gain, round_trip_us = RoundTripUs, pause_us = PauseUs,
-                min = Min, max = Max, links = Links} = Window) ->
-    Wanted = Rate * (Gain * RoundTripUs + 1000 + PauseUs),
-    Enough = max(Links * ?ENOUGH_BYTES, Rate * (2.5 * RoundTripUs + PauseUs)),
+                waited_us = WaitedUs, min = Min, max = Max, links = Links} = Window) ->
+    BesidesUs = PauseUs + min(WaitedUs, RoundTripUs + 1000),
+    Wanted = Rate * (Gain * RoundTripUs + 1000 + BesidesUs),
+    Enough = max(Links * ?ENOUGH_BYTES, Rate * (2.5 * RoundTripUs + BesidesUs)),
     Window#window{bytes = max(Min, min(Max, trunc(min(Wanted, Enough)))),
                   pause_us = PauseUs * 0.98}.
 
@@ -213,12 +263,17 @@ info(#window{bytes = Bytes, rate = Rate, round_trip_us = RoundTripUs}) ->
     #{window_bytes => Bytes, bytes_per_second => round(Rate * 1000000),
       round_trip_us => RoundTripUs}.
 
-%% @doc The state as this version keeps it. Before, it had no doubts, and did not say over how many
-%% links a path goes.
+%% @doc The state as this version keeps it. Before, it knew no times of the peer; and before that it
+%% had no doubts, and did not say over how many links a path goes.
 -spec code_change(state() | Before :: tuple()) -> state().
 code_change(#window{} = Window) ->
     Window;
+code_change(Before) when tuple_size(Before) =:= #window.losses ->
+    code_change(appended([false, undefined, undefined, 0], Before));
 code_change(Before) when tuple_size(Before) =:= #window.doubt_us - 1 ->
-    erlang:append_element(erlang:append_element(Before, undefined), 0);
+    code_change(appended([undefined, 0], Before));
 code_change(Before) ->
     code_change(erlang:insert_element(#window.links, Before, 1)).
+
+appended(Fields, Before) ->
+    lists:foldl(fun(Field, Of) -> erlang:append_element(Of, Field) end, Before, Fields).

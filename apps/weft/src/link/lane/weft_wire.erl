@@ -7,7 +7,8 @@
 -module(weft_wire).
 
 -export([ping/1, pong/1, goodbye/0, control/2, data/4, ack/2, tick/1, open/2, accept/2, close/2,
-         timed_out/1, incarnation/2, listening/1, decode/1, relabel/2, packet_bytes_max/0]).
+         timed_out/1, incarnation/2, listening/1, times/1, arrived/3, decode/1, relabel/2,
+         packet_bytes_max/0]).
 -export_type([packet/0, label/0, sequence/0, open/0, close_reason/0, payload_kind/0,
               stream_kind/0]).
 
@@ -37,6 +38,7 @@
                 | {open, label(), open()} | {accept, label(), sequence()}
                 | {close, label(), close_reason()} | {timed_out, Session :: <<_:128>>}
                 | {incarnation, label(), non_neg_integer()} | {listening, inet:port_number()}
+                | {times, label()} | {arrived, label(), sequence(), AtUs :: integer()}
                 | empty | {unknown, binary()}.
 
 -define(PING, 0).
@@ -52,6 +54,8 @@
 -define(TIMED_OUT, 10).
 -define(INCARNATION, 11).
 -define(LISTENING, 12).
+-define(TIMES, 13).
+-define(ARRIVED, 14).
 
 %% @doc Largest packet accepted from a peer, in bytes. The VM cuts messages into fragments of
 %% 64 KiB; a batch holds at most about two of them plus a control message. What it has encoded
@@ -112,6 +116,15 @@ incarnation(Label, Incarnation) -> <<?INCARNATION, Label:32, Incarnation:64>>.
 -spec listening(inet:port_number()) -> iodata().
 listening(Port) -> <<?LISTENING, Port:16>>.
 
+%% @doc Asks the other end of a circuit to say `arrived' in the place of acknowledgements on the lane
+%% that it comes by.
+-spec times(label()) -> iodata().
+times(Label) -> <<?TIMES, Label:32>>.
+
+%% @doc An acknowledgement with the time at which it was sent, by the clock of its sender.
+-spec arrived(label(), sequence(), AtUs :: integer()) -> iodata().
+arrived(Label, Sequence, AtUs) -> <<?ARRIVED, Label:32, Sequence:64, AtUs:64/signed>>.
+
 -spec decode(binary()) -> packet().
 decode(<<?DATA, Label:32, Sequence:64, Kind, Payload/binary>> = Packet) ->
     case Kind of
@@ -126,6 +139,7 @@ decode(<<?DATA, Label:32, Sequence:64, Kind, Payload/binary>> = Packet) ->
     end;
 decode(<<?ACK, Label:32, Sequence:64>>) -> {ack, Label, Sequence};
 decode(<<?TICK, Label:32>>) -> {tick, Label};
+decode(<<?ARRIVED, Label:32, Sequence:64, AtUs:64/signed>>) -> {arrived, Label, Sequence, AtUs};
 decode(<<?PING, TimeUs:64/signed>>) -> {ping, TimeUs};
 decode(<<?PONG, TimeUs:64/signed>>) -> {pong, TimeUs};
 decode(<<?CONTROL, Size, Core:Size/binary, Payload/binary>>) -> {control, Core, Payload};
@@ -145,6 +159,7 @@ decode(<<?CLOSE, Label:32, Reason>>) -> {close, Label, reason(Reason)};
 decode(<<?TIMED_OUT, Session:16/binary>>) -> {timed_out, Session};
 decode(<<?INCARNATION, Label:32, Incarnation:64>>) -> {incarnation, Label, Incarnation};
 decode(<<?LISTENING, Port:16>>) when Port > 0 -> {listening, Port};
+decode(<<?TIMES, Label:32>>) -> {times, Label};
 decode(<<?GOODBYE>>) -> goodbye;
 decode(<<>>) -> empty;
 decode(Packet) -> {unknown, Packet}.

@@ -101,6 +101,9 @@ handle_info({weft_packet, _, _, _, _, {data, _, _, _, _}} = Data, Receiver) ->
     data(Data, Receiver);
 handle_info({weft_packet, _, _Link, Lane, Label, {tick, _}}, Receiver) ->
     {noreply, acknowledge(Lane, Label, Receiver)};
+handle_info({weft_packet, _, _Link, Lane, Label, {times, _}},
+            #receiver{inbound = Inbound} = Receiver) ->
+    {noreply, Receiver#receiver{inbound = weft_inbound_core:times(Lane, Label, Inbound)}};
 handle_info({weft_packet, _, Link, _Lane, Label, {close, _, Reason}}, Receiver) ->
     stream({weft_path, closed, Link, Label, Reason}, Receiver);
 handle_info({weft_chunk, Id, Index, Chunk}, #receiver{inbox = Inbox} = Receiver) ->
@@ -158,7 +161,8 @@ received(Payloads, Ack, Lane, Label, Receiver0) ->
     end.
 
 acknowledge(Lane, Label, #receiver{inbound = Inbound} = Receiver) ->
-    _ = weft_lane:send(Lane, weft_wire:ack(Label, weft_inbound_core:received(Inbound)), 13),
+    Packet = weft_inbound_core:answer(Lane, Label, erlang:monotonic_time(microsecond), Inbound),
+    _ = weft_lane:send(Lane, Packet, iolist_size(Packet)),
     Receiver.
 
 deliver([], Receiver) ->
