@@ -82,7 +82,8 @@ push(Bytes, #path{out = Out0, now_us = NowUs, free_us = FreeUs, rate = Rate,
     Sent = Path#path{out = Out, last = Sequence, free_us = OutUs,
                      carried = Path#path.carried + Bytes,
                      acks = case Kind of
-                                frames_ack -> queue:in(answered(OutUs + DelayUs, Sequence, Path), Acks);
+                                frames_ack ->
+                                    queue:in(answered(OutUs + DelayUs, Sequence, Path), Acks);
                                 frames -> Acks
                             end},
     case Bytes rem (?MESSAGE_BYTES + 4) of

@@ -32,16 +32,17 @@ prop_fills_the_path() ->
 
 %% Whatever is acknowledged when, the window stays in its bounds, but for a probe (64 KiB).
 prop_bounds() ->
-    ?FORALL(Acks, list({range(0, 1000000), range(0, 2000000),
+    ?FORALL(Acks, list({{range(0, 1000000), range(0, 2000000)},
                         oneof([undefined, range(0, 1000000)]), range(0, 500000),
                         oneof([undefined, integer(), range(-1 bsl 63, 1 bsl 63 - 1)])}),
             begin
                 {_, _, Sizes} =
-                    lists:foldl(fun({Bytes, Out, RoundTripUs, LaterUs, PeerUs}, {W0, NowUs, Sizes}) ->
+                    lists:foldl(fun({Acked, RoundTripUs, LaterUs, PeerUs}, {W0, BeforeUs, Sizes}) ->
                                         W = weft_window_core:limited(W0),
-                                        W1 = weft_window_core:acked({Bytes, Out}, RoundTripUs,
-                                                                    {NowUs + LaterUs, PeerUs}, W),
-                                        {W1, NowUs + LaterUs, [weft_window_core:bytes(W1) | Sizes]}
+                                        NowUs = BeforeUs + LaterUs,
+                                        W1 = weft_window_core:acked(Acked, RoundTripUs,
+                                                                    {NowUs, PeerUs}, W),
+                                        {W1, NowUs, [weft_window_core:bytes(W1) | Sizes]}
                                 end, {weft_window_core:new(100000, 3000000), 0, []}, Acks),
                 lists:all(fun(Size) -> Size >= 65536 andalso Size =< 3000000 end, Sizes)
             end).
@@ -78,8 +79,8 @@ both_ways(Path) ->
     [?assert(abs(A - B) < 0.1) || {A, B} <- Timed],
     ?assert(Sum(Timed) > 1.03 * Sum(Untimed)).
 
-%% Round trips of three times the shortest. What waits on its way there waits behind the window; what
-%% waits on its way back does not.
+%% Round trips of three times the shortest. What waits on its way there waits behind the window;
+%% what waits on its way back does not.
 only_acknowledgements_that_wait_widen_the_window_test() ->
     Bytes = fun(ThereUs, BackUs) ->
                 Ack = fun({RoundTripUs, AtUs, PeerUs}, W) ->
@@ -158,8 +159,8 @@ it_grows_with_the_path() ->
 
 %% A sender with little to say teaches nothing about the path.
 without_a_limit_nothing_is_learned_test() ->
-    Window = lists:foldl(fun(N, W) -> weft_window_core:acked({1000, 0}, 100, {N * 5000, undefined}, W) end,
-                         weft_window_core:new(262144, 64 * ?MIB), lists:seq(1, 1000)),
+    Ack = fun(N, W) -> weft_window_core:acked({1000, 0}, 100, {N * 5000, undefined}, W) end,
+    Window = lists:foldl(Ack, weft_window_core:new(262144, 64 * ?MIB), lists:seq(1, 1000)),
     ?assertEqual(?MIB, weft_window_core:bytes(Window)).
 
 %% One of several lanes stands still for a while: the others need room to go on.

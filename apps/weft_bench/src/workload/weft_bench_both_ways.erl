@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Workload `both_ways': some processes on each of two nodes send messages of 1 MB to as many on
-%% the other one, over an emulated link. What tells a sender to go on waits then behind what its
+%% @doc Workload `both_ways': some processes on each of two nodes send messages of 1 MB to as many
+%% on the other one, over an emulated link. What tells a sender to go on waits then behind what its
 %% receiver sends. The rates of both directions are added, and that of the slower one has a number
 %% of its own. The first part of a run is a warm-up, of which nothing is counted.
 -module(weft_bench_both_ways).
@@ -39,12 +39,12 @@ run(#{pairs := Pairs, with := #{duration_ms := DurationMs}}, Nodes) ->
 
 %% A flood that fails makes the measurement fail.
 both(Nodes, Pairs, ForMs) ->
-    Flood = fun(From, To) ->
-                weft_bench_throughput:flood_between({From, To}, Nodes, {Pairs, {binary, ?SIZE_BYTES}},
+    Flood = fun(Ends) ->
+                weft_bench_throughput:flood_between(Ends, Nodes, {Pairs, {binary, ?SIZE_BYTES}},
                                                     {duration_ms, ForMs}, ?DRAIN_MS)
             end,
-    {_, Ref} = spawn_monitor(fun() -> exit({flooded, Flood(b, a)}) end),
-    There = Flood(a, b),
+    {_, Ref} = spawn_monitor(fun() -> exit({flooded, Flood({b, a})}) end),
+    There = Flood({a, b}),
     receive
         {'DOWN', Ref, process, _, {flooded, Back}} -> [There, Back];
         {'DOWN', Ref, process, _, Reason} -> error({flood_back_failed, Reason})

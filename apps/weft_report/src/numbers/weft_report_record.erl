@@ -12,8 +12,8 @@
 %% suite         the workload's group: a to k, orbit, aco, de_bench, im, city,
 %%               store, rest, hour
 %% workload      small | bulk | both_ways | call_beside_bulk | call_beside_flood |
-%%               call_beside_large | unicast | echo | key_value | key_value_paced | terms | maps | slow_receiver | fan_out |
-%%               peers | call | call_paused | erpc | rpc | mesh_calls |
+%%               call_beside_large | unicast | echo | key_value | key_value_paced | terms | maps |
+%%               slow_receiver | fan_out | peers | call | call_paused | erpc | rpc | mesh_calls |
 %%               call_to_busy | call_to_busy_one | call_to_high | call_from_busy | flood_to_busy |
 %%               flood_from_busy | orbit |
 %%               orbit_grouped (both _uneven, too) | aco_tl | aco_ml | aco_gr | aco_sr |

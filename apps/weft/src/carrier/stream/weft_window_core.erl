@@ -73,7 +73,7 @@
                  %% The peer was asked for the times of its acknowledgements.
                  times_asked = false :: boolean(),
                  since_peer_us :: integer() | undefined,
-                 %% From here to the peer, by both clocks: the shortest, and by how much they differ.
+                 %% The shortest way to the peer, and by how much its clock is ahead.
                  ahead_us :: integer() | undefined,
                  %% How long acknowledgements waited at most in this interval.
                  waited_us = 0 :: non_neg_integer()}).

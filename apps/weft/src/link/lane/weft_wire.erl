@@ -116,8 +116,8 @@ incarnation(Label, Incarnation) -> <<?INCARNATION, Label:32, Incarnation:64>>.
 -spec listening(inet:port_number()) -> iodata().
 listening(Port) -> <<?LISTENING, Port:16>>.
 
-%% @doc Asks the other end of a circuit to say `arrived' in the place of acknowledgements on the lane
-%% that it comes by.
+%% @doc Asks the other end of a circuit to say `arrived' in the place of acknowledgements, on the
+%% lane that it comes by.
 -spec times(label()) -> iodata().
 times(Label) -> <<?TIMES, Label:32>>.
 
