@@ -90,8 +90,6 @@ metrics() ->
      {megabytes_per_s, "MB/s", more, "payload received per second, 10^6 bytes"},
      {cpu_us_per_message, "us", less, "user and system time of all nodes, per message"},
      {slower_megabytes_per_s, "MB/s", more, "payload of the slower of two directions"},
-     {background_megabytes_per_s, "MB/s", more, "payload of the background streams"},
-     {background_messages_per_s, "1/s", more, "messages of the background streams"},
      {latency_p50_us, "us", less, "half of the calls took at most this"},
      {latency_p99_us, "us", less, "99 of 100 calls took at most this (the longest, if below 100)"},
      {latency_p999_us, "us", less, "999 of 1000 calls took at most this"},
@@ -122,10 +120,14 @@ metrics() ->
      {last_half_percent, "%", none, "what the last half of the time did, of what the first did"},
      {stalled_s, "s", less, "time in which something waited that took a second or more since due"},
      {repeated_operations, "", none, "times that one was sent to another node after an error"}]
-        ++ traffic_metrics() ++ operation_metrics() ++ busy_metrics() ++ store_metrics()
+        ++ background_metrics() ++ traffic_metrics() ++ operation_metrics() ++ busy_metrics() ++ store_metrics()
         ++ rest_metrics() ++ table_metrics() ++ circumstances()
         ++ [{skipped, "", none, "not possible, see note"},
             {failed, "", none, "went wrong, see note"}].
+
+background_metrics() ->
+    [{background_megabytes_per_s, "MB/s", more, "payload of the background streams"},
+     {background_messages_per_s, "1/s", more, "messages of the background streams"}].
 
 operation_metrics() ->
     [{list_to_atom(Operation ++ What), "us", less, Text ++ " of this operation"}

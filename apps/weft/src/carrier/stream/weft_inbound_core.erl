@@ -160,12 +160,10 @@ times(Lane, Label, Before) -> times(Lane, Label, changed(Before)).
 
 %% @doc The packet that acknowledges, on that lane, all that was received.
 -spec answer(lane(), weft_wire:label(), NowUs :: integer(), state()) -> iodata().
-answer(_Lane, Label, _NowUs, #inbound{timed = [], received = Received}) ->
-    weft_wire:ack(Label, Received);
-answer(Lane, Label, NowUs, #inbound{timed = Timed, received = Received}) ->
+answer(Lane, Label, NowUs, #inbound{timed = Timed} = State) ->
     case lists:member({Lane, Label}, Timed) of
-        true -> weft_wire:arrived(Label, Received, NowUs);
-        false -> weft_wire:ack(Label, Received)
+        true -> weft_wire:arrived(Label, received(State), NowUs);
+        false -> weft_wire:ack(Label, received(State))
     end;
 answer(Lane, Label, NowUs, Before) ->
     answer(Lane, Label, NowUs, changed(Before)).
