@@ -8,9 +8,8 @@
 -define(RECORDED, "docs/benchmarks").
 %% There is no run of them: they write what `erpc', `key_value', `vnode_echo', `orbit',
 %% `riak_insert' and `riak_get_rate' do, and nodes at rest have a suite.
--define(NOT_RECORDED, [connection, echo, idle, key_value_paced, orbit_grouped_uneven,
-                       orbit_uneven, riak_insert_disk, rpc, simulated_ads, slow_ads,
-                       vnode_gossip]).
+-define(NOT_RECORDED, [connection, echo, idle, orbit_grouped_uneven, orbit_uneven,
+                       riak_insert_disk, rpc, simulated_ads, slow_ads, vnode_gossip]).
 
 workloads() ->
     #{workloads := More} = weft_papers:more(),
