@@ -43,9 +43,13 @@ both(Nodes, Pairs, ForMs) ->
                 weft_bench_throughput:flood_between(Ends, Nodes, {Pairs, {binary, ?SIZE_BYTES}},
                                                     {duration_ms, ForMs}, ?DRAIN_MS)
             end,
-    {_, Ref} = spawn_monitor(fun() -> exit({flooded, Flood({b, a})}) end),
+    Self = self(),
+    {Pid, Monitor} = spawn_monitor(fun() -> Self ! {self(), Flood({b, a})} end),
     There = Flood({a, b}),
     receive
-        {'DOWN', Ref, process, _, {flooded, Back}} -> [There, Back];
-        {'DOWN', Ref, process, _, Reason} -> error({flood_back_failed, Reason})
+        {Pid, Back} ->
+            true = demonitor(Monitor, [flush]),
+            [There, Back];
+        {'DOWN', Monitor, process, _, Reason} ->
+            error({flood_back_failed, Reason})
     end.

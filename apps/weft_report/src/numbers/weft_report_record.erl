@@ -120,8 +120,8 @@ metrics() ->
      {last_half_percent, "%", none, "what the last half of the time did, of what the first did"},
      {stalled_s, "s", less, "time in which something waited that took a second or more since due"},
      {repeated_operations, "", none, "times that one was sent to another node after an error"}]
-        ++ background_metrics() ++ traffic_metrics() ++ operation_metrics() ++ busy_metrics() ++ store_metrics()
-        ++ rest_metrics() ++ table_metrics() ++ circumstances()
+        ++ background_metrics() ++ traffic_metrics() ++ operation_metrics() ++ busy_metrics()
+        ++ store_metrics() ++ rest_metrics() ++ table_metrics() ++ circumstances()
         ++ [{skipped, "", none, "not possible, see note"},
             {failed, "", none, "went wrong, see note"}].
 
