@@ -42,6 +42,8 @@ nodes_are_exchanged_one_by_one(Config) ->
     nothing_lost([a, b], Mixed),
     Half = lists:foldl(fun(Name, Nodes) -> exchange(Name, Nodes, Config) end, Mixed, [a, b]),
     nothing_lost([c, d], Half),
+    far_apart([a, b], [{a, times, 1}, {b, arrived, 3}], Half),
+    far_apart([a, c], [{a, times, 1}], Half),
     services(Half),
     [rest_is_exchanged(Half, Config) || os:getenv("FULL") =:= "1"],
     ok.
@@ -64,14 +66,37 @@ exchange(Name, Nodes, Config) ->
     [until(fun() -> received(N, Exchanged) > Count end, 60000) || {N, Count} <- Received],
     Exchanged.
 
+%% A node whose peers are far away asks them to say when they acknowledge. Those of the version
+%% before do not know that question. Each of the functions of weft_wire is called on its node.
+far_apart(Pair, Functions, Nodes) ->
+    Counted = fun(Function, More) ->
+                  [call(maps:get(Name, Nodes), erlang, Function,
+                        [{weft_wire, Packet, Arity} | More]) || {Name, Packet, Arity} <- Functions]
+              end,
+    Faults = fun(Function, More) ->
+                 [ok = call(maps:get(Name, Nodes), weft_fault, Function, [node_name(To) | More])
+                  || Name <- Pair, To <- ?GATEWAYS]
+             end,
+    _ = Counted(trace_pattern, [true, [call_count]]),
+    _ = Faults(delay, [5, 5]),
+    talk(Pair, 100000, Nodes),
+    nothing_lost(Pair, Nodes),
+    _ = Faults(heal, []),
+    Calls = [Count || {call_count, Count} <- Counted(trace_info, [call_count])],
+    ?assertEqual([], [Count || Count <- Calls, Count < 1]),
+    ?assertEqual(length(Functions), length(Calls)),
+    _ = Counted(trace_pattern, [false, [call_count]]).
+
 %% --- traffic ----------------------------------------------------------------------------------
 
-talk([A, B] = Pair, Nodes) ->
+talk(Pair, Nodes) -> talk(Pair, 500, Nodes).
+
+talk([A, B] = Pair, BytesMax, Nodes) ->
     [ok = call(maps:get(N, Nodes), ?T, expect, []) || N <- Pair],
     [begin
          ok = call(maps:get(Here, Nodes), ?T, watch, [node_name(There)]),
          ok = call(maps:get(Here, Nodes), ?T, send,
-                   [node_name(There), #{rate => 500, bytes_max => 500, seed => 1}])
+                   [node_name(There), #{rate => 500, bytes_max => BytesMax, seed => 1}])
      end || {Here, There} <- [{A, B}, {B, A}]].
 
 %% Who is talking, and how much it has heard.
@@ -141,7 +166,7 @@ start(Name, Build, Config) ->
     [A, B, C, D] = [node_name(N) || N <- ?ENDS],
     [G, H] = Gateways = [node_name(N) || N <- ?GATEWAYS],
     Links = [{G, H} | [{End, Gateway} || End <- [A, B, C, D], Gateway <- Gateways]],
-    Env = [{topology, {static, #{links => Links}}},
+    Env = [{faults, true}, {topology, {static, #{links => Links}}},
            {channels, #{files => #{class => bulk}}},
            {scopes, #{strong => #{kind => strong, voters => [G, H, A]}, eventual => #{}}}],
     Before = ?config(before, Config),
