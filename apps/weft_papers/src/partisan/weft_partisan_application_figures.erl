@@ -14,9 +14,9 @@
 -define(SMALL, 0.1).
 -define(MANY, 128).
 -define(ECHO_NOT_SHOWN, "Links are emulated, with a rate that two cores can do, and eight "
-        "connections share it. Workers ask for two seconds instead of 1,000 times. Requests to "
-        "partitions are calls, which use lanes and no channels; for channels see "
-        "partisan_2_ring.").
+        "connections share it. Workers ask for two seconds, on the longest link for eight, instead "
+        "of 1,000 times. Requests to partitions are calls, which use lanes and no channels; for "
+        "channels see partisan_2_ring.").
 
 -define(FASTER_BOUND, io_lib:format("At least ~p times the answers of stock, in each cell.",
                                     [?FASTER])).

@@ -88,16 +88,16 @@ of_the_ring() ->
        charts => ring_charts(<<"vnode_gossip">>),
        not_shown => "Gossip of a ring: that of weft's own is small. Three nodes gossip 1 MB "
        "every 20 ms, more than links can carry, in a channel or beside the requests. These are "
-       "echoes of 1 MB, by calls, for two seconds. What was gossiped meanwhile, and arrived, is "
-       "told beside the requests."},
+       "echoes of 1 MB, by calls, for two seconds, on the longest link for eight. What was "
+       "gossiped meanwhile, and arrived, is told beside the requests.", minutes => 24},
      #{id => "partisan_3_ring", where => "Partisan 2018, Fig. 3, on weft's ring: parallel "
        "connections",
        claim => ?PARALLEL_CLAIM, bound => [?FASTER_BOUND, ?NEARLY],
        cells => on_ring("vnode echo"), findings => fun parallel_ring/1,
        charts => fun parallel_ring_charts/1,
-       not_shown => "Messages without answers: workers ask partitions for echoes, for two seconds "
-       "instead of 1,000 times. Links are "
-       "emulated, with a rate that two cores can do, and eight connections share it."}].
+       not_shown => "Messages without answers: workers ask partitions for echoes, for two seconds, "
+       "on the longest link for eight, instead of 1,000 times. Links are emulated, with a rate that two "
+       "cores can do, and eight connections share it."}].
 
 unicast(Id, Title) ->
     #{id => Id, where => "Partisan 2018, " ++ Title, cells => ?UNICAST,

@@ -12,6 +12,10 @@
 -define(MB, 1048576).
 -define(CALL_MS, 90000).
 -define(DURATION_MS, 2000).
+%% On a long link a connection takes as long until it has found the rate, and requests of many
+%% workers take a second each.
+-define(LONG_DURATION_MS, 8000).
+-define(LONG_RTT_MS, 20).
 -define(VARIANTS, [stock, weft_1, weft_8]).
 -define(BESIDE_GOSSIP, [stock, weft_1, weft_8, channel]).
 
@@ -39,9 +43,13 @@ cell(vnode_echo, Link, Workers) ->
     (cell(Link, Workers))#{workload => vnode_echo}.
 
 cell(Link, Workers) ->
+    DurationMs = duration_ms(Link),
     #{suite => store, size_bytes => ?MB, pairs => Workers, streams => 0, link => Link,
-      on_demand => true, layout => trio, variants => ?VARIANTS, cost_ms => 4500,
-      with => #{duration_ms => ?DURATION_MS}}.
+      on_demand => true, layout => trio, variants => ?VARIANTS,
+      cost_ms => 2100 + DurationMs * 6 div 5, with => #{duration_ms => DurationMs}}.
+
+duration_ms(#{rtt_ms := RttMs}) when RttMs >= ?LONG_RTT_MS -> ?LONG_DURATION_MS;
+duration_ms(_Link) -> ?DURATION_MS.
 
 %% @private
 run(#{dir := Dir, workload := Kind, size_bytes := SizeBytes, pairs := Workers,
