@@ -96,8 +96,8 @@ of_the_ring() ->
        cells => on_ring("vnode echo"), findings => fun parallel_ring/1,
        charts => fun parallel_ring_charts/1,
        not_shown => "Messages without answers: workers ask partitions for echoes, for two seconds, "
-       "on the longest link for eight, instead of 1,000 times. Links are emulated, with a rate that two "
-       "cores can do, and eight connections share it."}].
+       "on the longest link for eight, instead of 1,000 times. Links are emulated, with a rate "
+       "that two cores can do, and eight connections share it."}].
 
 unicast(Id, Title) ->
     #{id => Id, where => "Partisan 2018, " ++ Title, cells => ?UNICAST,

@@ -20,9 +20,9 @@
 %% riak_get_rings    the same as these on as many nodes, be they rings of `pairs' nodes or one ring:
 %% riak_insert_rings the machine has the same load, and nodes have as many keys and about as many
 %% riak_update_rings partitions
-%% riak_elasticity   all three operations, while two nodes are killed and started again
-%% riak_availability all three operations by way of the client of the store (`weft_kv_client'),
-%%                   while one node after the other is killed and started again
+%% riak_elasticity   all three operations by way of the client of the store (`weft_kv_client'),
+%%                   while two nodes are killed and started again
+%% riak_availability the same, while one node after the other is killed and started again
 %% '''
 %% Values have 1 KB (`size_bytes'), in three copies (one, on one node), in memory but for
 %% riak_insert_disk. The nodes of clients are no part of the store, and their processor time is
@@ -357,9 +357,10 @@ awaited({{Pid, Monitor}, TimeoutMs}) ->
 %% ---- with losses ----
 
 elastic(Load, Store, Generators, #{duration_ms := DurationMs}, Dir, Nodes) ->
-    _ = loads(Load#{duration_ms => DurationMs div 10}, 1, Generators, Nodes),
+    Through = Load#{through => library},
+    _ = loads(Through#{duration_ms => DurationMs div 10}, 1, Generators, Nodes),
     StartMs = erlang:monotonic_time(millisecond),
-    Running = begun(Load#{duration_ms => DurationMs}, 2, Generators, Nodes),
+    Running = begun(Through#{duration_ms => DurationMs}, 2, Generators, Nodes),
     Victims = lists:nthtail(length(Store) - length(?KILLS), Store),
     _ = [begin
              ok = wait_until(StartMs + round(Share * DurationMs)),
