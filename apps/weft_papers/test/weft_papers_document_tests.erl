@@ -6,8 +6,8 @@
 
 %% Those that are still to be measured on a machine that does nothing else.
 -define(NOT_YET, ["orbit_quota", "aco_8_quota", "aco_9_quota", "de_5_quota", "de_7_quota",
-                  "de_9_quota", "de_11_quota", "riak_throughput_quota", "partisan_2_ring",
-                  "partisan_7_minutes", "partisan_7_simulated"]).
+                  "de_9_quota", "de_11_quota", "riak_throughput_quota", "partisan_7_minutes",
+                  "partisan_7_simulated"]).
 -define(DOCUMENTED, "docs/benchmarks/paper").
 
 %% It is what the numbers beside it say, as this code reads them.

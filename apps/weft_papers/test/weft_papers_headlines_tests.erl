@@ -6,10 +6,10 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(RECORDED, "docs/benchmarks").
-%% There is no run of them: they write what `erpc', `key_value', `vnode_echo', `orbit',
-%% `riak_insert' and `riak_get_rate' do, and nodes at rest have a suite.
--define(NOT_RECORDED, [connection, echo, idle, orbit_grouped_uneven, orbit_uneven,
-                       riak_insert_disk, rpc, simulated_ads, slow_ads, vnode_gossip]).
+%% There is no run of them: they write what `erpc', `key_value', `orbit' and `ads' do, and nodes at
+%% rest have a suite.
+-define(NOT_RECORDED, [connection, echo, idle, orbit_grouped_uneven, orbit_uneven, rpc,
+                       simulated_ads, slow_ads]).
 
 workloads() ->
     #{workloads := More} = weft_papers:more(),

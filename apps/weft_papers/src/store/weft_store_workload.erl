@@ -20,9 +20,10 @@
 %% riak_get_rings    the same as these on as many nodes, be they rings of `pairs' nodes or one ring:
 %% riak_insert_rings the machine has the same load, and nodes have as many keys and about as many
 %% riak_update_rings partitions
-%% riak_elasticity   all three operations by way of the client of the store (`weft_kv_client'),
-%%                   while two nodes are killed and started again
-%% riak_availability the same, while one node after the other is killed and started again
+%% riak_elasticity   all three operations by way of the client of the store (`weft_kv_client'), at a
+%%                   rate, while two nodes are killed and started again
+%% riak_availability all three operations by way of that client, while one node after the other is
+%%                   killed and started again
 %% '''
 %% Values have 1 KB (`size_bytes'), in three copies (one, on one node), in memory but for
 %% riak_insert_disk. The nodes of clients are no part of the store, and their processor time is
@@ -57,6 +58,8 @@
 -define(READ_BACK, 32).
 %% Requests per second and node of the store. 24 nodes are well below what two cores can do.
 -define(PER_NODE, #{get => 40, insert => 30, update => 15}).
+%% Of `riak_elasticity': about half of what two cores can do.
+-define(PER_NODE_WITH_LOSSES, 200).
 -define(AT_A_RATE, [riak_get_rate, riak_insert_rate, riak_update_rate]).
 %% Of several rings each has nodes of clients of its own.
 -define(IN_RINGS, [riak_get_rings, riak_insert_rings, riak_update_rings]).
@@ -144,7 +147,8 @@ growth_variants(Get) when Get =:= riak_get; Get =:= riak_get_rate -> [weft_mesh,
 growth_variants(_) -> [weft_mesh].
 
 elasticity(DurationMs) ->
-    (cell(riak_elasticity, 6, 2, 6, 24, DurationMs))#{fresh => true, repetitions_max => 3}.
+    #{with := With} = Cell = cell(riak_elasticity, 6, 2, 6, 24, DurationMs),
+    Cell#{fresh => true, repetitions_max => 3, with := With#{per_node => ?PER_NODE_WITH_LOSSES}}.
 
 %% Four repetitions fit into the time of a figure, and have as many operations as it asks for.
 availability(DurationMs) ->
@@ -357,10 +361,9 @@ awaited({{Pid, Monitor}, TimeoutMs}) ->
 %% ---- with losses ----
 
 elastic(Load, Store, Generators, #{duration_ms := DurationMs}, Dir, Nodes) ->
-    Through = Load#{through => library},
-    _ = loads(Through#{duration_ms => DurationMs div 10}, 1, Generators, Nodes),
+    _ = loads(Load#{duration_ms => DurationMs div 10}, 1, Generators, Nodes),
     StartMs = erlang:monotonic_time(millisecond),
-    Running = begun(Through#{duration_ms => DurationMs}, 2, Generators, Nodes),
+    Running = begun(Load#{duration_ms => DurationMs}, 2, Generators, Nodes),
     Victims = lists:nthtail(length(Store) - length(?KILLS), Store),
     _ = [begin
              ok = wait_until(StartMs + round(Share * DurationMs)),
