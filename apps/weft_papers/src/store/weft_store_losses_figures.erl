@@ -26,9 +26,9 @@ figures() ->
        cells => ?STORE:cells("riak elasticity"), findings => fun elastic/1,
        charts => fun elastic_charts/1,
        not_shown => "Millions of operations (riak_availability), and nodes with processors of "
-       "their own. Clients ask as often as two cores can do about twice, since what these can do "
-       "differs by a fifth from one half minute to the next. So throughput does not grow with the "
-       "nodes that come back. The next kill, or the start, comes 18 s after a kill: throughput "
+       "their own. Clients ask for about a third of what two cores can do (riak_availability), "
+       "since that differs from one half minute to the next. So throughput does not grow with "
+       "the nodes that come back. The next kill, or the start, comes 18 s after a kill: throughput "
        "that takes longer counts as not back. Clients have the defaults of the library, without "
        "retries of the store."},
      #{id => "riak_availability", where => "Riak talk 2013: availability, of millions of requests",

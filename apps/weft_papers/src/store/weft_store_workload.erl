@@ -58,7 +58,7 @@
 -define(READ_BACK, 32).
 %% Requests per second and node of the store. 24 nodes are well below what two cores can do.
 -define(PER_NODE, #{get => 40, insert => 30, update => 15}).
-%% Of `riak_elasticity': about half of what two cores can do.
+%% Of `riak_elasticity': in all about a third of what two cores do in `riak_availability'.
 -define(PER_NODE_WITH_LOSSES, 200).
 -define(AT_A_RATE, [riak_get_rate, riak_insert_rate, riak_update_rate]).
 %% Of several rings each has nodes of clients of its own.
